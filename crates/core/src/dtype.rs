@@ -1,0 +1,106 @@
+use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The type of a tensor's elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DType {
+    /// IEEE 754 binary64.
+    F64,
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16.
+    F16,
+    /// bfloat16: the upper half of a binary32.
+    BF16,
+}
+
+impl DType {
+    /// Every element type.
+    pub const ALL: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
+
+    /// Bytes of one element.
+    pub const fn size(self) -> u64 {
+        match self {
+            DType::F64 => 8,
+            DType::F32 => 4,
+            DType::F16 | DType::BF16 => 2,
+        }
+    }
+
+    /// The name in problem strings and kernel names, also that of the C++ enumerator `ww::dtype::…`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DType::F64 => "f64",
+            DType::F32 => "f32",
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
+        }
+    }
+
+    /// Half the distance from 1 to the next value: the largest relative error of one rounding.
+    pub const fn unit_roundoff(self) -> f64 {
+        match self {
+            DType::F64 => f64::EPSILON / 2.0,
+            DType::F32 => f32::EPSILON as f64 / 2.0,
+            DType::F16 => 1.0 / 2048.0,
+            DType::BF16 => 1.0 / 256.0,
+        }
+    }
+
+    /// The smallest positive value, a subnormal.
+    pub fn min_subnormal(self) -> f64 {
+        match self {
+            DType::F64 => f64::from_bits(1),
+            DType::F32 => f32::from_bits(1).into(),
+            DType::F16 => f16::from_bits(1).into(),
+            DType::BF16 => bf16::from_bits(1).into(),
+        }
+    }
+
+    /// `x` rounded once to this type (nearest, ties to even), as a float64.
+    pub fn round(self, x: f64) -> f64 {
+        let mut bytes = [0; 8];
+        self.encode(x, &mut bytes);
+        self.decode(&bytes)
+    }
+
+    /// Writes `x`, rounded once, into the first [`size`](Self::size) bytes of `out`, little-endian.
+    pub fn encode(self, x: f64, out: &mut [u8]) {
+        match self {
+            DType::F64 => out[..8].copy_from_slice(&x.to_le_bytes()),
+            DType::F32 => out[..4].copy_from_slice(&(x as f32).to_le_bytes()),
+            DType::F16 => out[..2].copy_from_slice(&f16::from_f64(x).to_le_bytes()),
+            DType::BF16 => out[..2].copy_from_slice(&bf16::from_f64(x).to_le_bytes()),
+        }
+    }
+
+    /// Reads one element from the first [`size`](Self::size) bytes of `bytes`.
+    pub fn decode(self, bytes: &[u8]) -> f64 {
+        fn head<const N: usize>(bytes: &[u8]) -> [u8; N] {
+            let mut out = [0; N];
+            out.copy_from_slice(&bytes[..N]);
+            out
+        }
+        match self {
+            DType::F64 => f64::from_le_bytes(head(bytes)),
+            DType::F32 => f32::from_le_bytes(head(bytes)).into(),
+            DType::F16 => f16::from_le_bytes(head(bytes)).into(),
+            DType::BF16 => bf16::from_le_bytes(head(bytes)).into(),
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for DType {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Self, String> {
+        DType::ALL.into_iter().find(|d| d.name() == s).ok_or_else(|| format!("unknown dtype `{s}`"))
+    }
+}

@@ -1,0 +1,115 @@
+use crate::{Approx, DescError, DeviceCaps, Param, Plan, Problem, Role, Rule, Signature, Source, Target, Tuning, Variant};
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// How far an op is on its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Held by the conformance suite.
+    Stable,
+    /// Compiled and tried; may change, and the case runner does not count it as part of the build.
+    Experimental,
+}
+
+/// A problem that passed every check of its op.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Valid(Problem);
+
+impl std::ops::Deref for Valid {
+    type Target = Problem;
+    fn deref(&self) -> &Problem {
+        &self.0
+    }
+}
+
+/// A valid problem that no kernel of the device's target computes.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{op} on {target}: {what}")]
+#[allow(missing_docs, reason = "the message names them")]
+pub struct Unsupported {
+    pub op: &'static str,
+    pub target: Target,
+    pub what: String,
+}
+
+/// An operation: everything that the rest of warpwave knows of it.
+pub trait Op: Debug + Send + Sync {
+    /// Names of the op, its operands, its attributes.
+    fn signature(&self) -> Signature;
+
+    /// How far it is.
+    fn stage(&self) -> Stage {
+        Stage::Stable
+    }
+
+    /// Descriptors of the outputs that are not given, from those of the inputs, as the op would allocate them.
+    ///
+    /// # Errors
+    /// Inputs that do not fit together.
+    fn infer(&self, problem: Problem) -> Result<Problem, DescError>;
+
+    /// The op's own rules; those that hold for every tensor were checked before.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    fn check(&self, problem: &Problem) -> Result<(), DescError>;
+
+    /// Every way to compute a problem on a device, best first by the op's cost rule. Pure and total.
+    ///
+    /// # Errors
+    /// No kernel of the target does.
+    fn plans(&self, problem: &Valid, caps: &DeviceCaps) -> Result<Vec<Plan>, Unsupported>;
+
+    /// The instantiations that the op's plans can name on a target.
+    fn variants(&self, target: Target) -> Vec<Variant>;
+
+    /// The fields of `Params` of each kernel that the op's variants name.
+    fn params(&self, kernel: &str) -> &'static [Param];
+
+    /// Float64 reference values of the elements `ranges` (row-major numbers) of output `output` (operand number), in order, with their
+    /// error bounds. `inputs` has one entry for each operand; those that are not read may be empty.
+    fn reference(&self, problem: &Problem, inputs: &[Source<'_>], output: usize, ranges: &[Range<u64>]) -> Vec<Approx>;
+
+    /// Multiplications and additions that the problem asks for; 0 for an op that is judged by bytes.
+    fn flops(&self, _problem: &Problem) -> u64 {
+        0
+    }
+}
+
+/// Checks a problem: first what holds for every tensor, then the op's own rules.
+///
+/// # Errors
+/// The first rule that is broken, with operand, got and expected.
+pub fn validate(op: &dyn Op, problem: Problem) -> Result<Valid, DescError> {
+    for (spec, desc) in problem.signature.operands.iter().zip(&problem.operands) {
+        match desc {
+            Some(d) => d.check(spec.name, spec.role == Role::Output)?,
+            None if spec.role == Role::OptionalInput => {}
+            None => {
+                return Err(DescError { operand: spec.name, rule: Rule::Present, got: "nothing".into(), expected: spec.doc.into() });
+            }
+        }
+    }
+    for (spec, value) in problem.signature.attrs.iter().zip(&problem.attrs) {
+        if let (crate::AttrKind::Int { min, max, .. }, crate::AttrValue::Int(x)) = (spec.kind, value)
+            && !(min..=max).contains(x)
+        {
+            return Err(DescError { operand: spec.name, rule: Rule::ValueInRange, got: x.to_string(), expected: format!("{min} to {max}") });
+        }
+    }
+    op.check(&problem)?;
+    Ok(Valid(problem))
+}
+
+/// The plan for a problem: the one that the tuning table names, if it is among the op's, otherwise the op's first choice.
+///
+/// # Errors
+/// No kernel of the target computes the problem.
+pub fn plan(op: &dyn Op, problem: &Valid, caps: &DeviceCaps, tuning: &Tuning) -> Result<Plan, Unsupported> {
+    let mut plans = op.plans(problem, caps)?;
+    if plans.is_empty() {
+        return Err(Unsupported { op: problem.signature.op, target: caps.target, what: "no variant fits".into() });
+    }
+    let wanted = tuning.get(&problem.to_string()).and_then(|tag| plans.iter().position(|p| p.tag == tag));
+    Ok(plans.swap_remove(wanted.unwrap_or(0)))
+}

@@ -1,0 +1,133 @@
+// Row ops on the host: the values of all threads of a row group lie in one array in the order of the row.
+// A reduction adds in the order of a GPU: a thread's own elements in order, then the lanes of a warp pairwise by xor, then warps by number.
+#pragma once
+#include <warpwave/tile/rows.h>
+namespace ww {
+namespace host {
+// Threads taken together where a loop runs over them; their runs are transposed so that it vectorises.
+constexpr int lane_block(int threads) { return threads % 16 == 0 ? 16 : threads % 8 == 0 ? 8 : threads % 4 == 0 ? 4 : 1; }
+}  // namespace host
+
+template <RowShape S> struct alignas(64) row_values { float v[S.tile()]; };   // (chunk, thread, element of a run)
+template <RowShape S> struct alignas(64) row_lanes { float v[S.threads]; };
+
+template <RowShape S, class F> WW_FN void map(row_values<S>& v, F f) {
+  for (int i = 0; i < S.tile(); ++i) v.v[i] = f(v.v[i]);
+}
+template <RowShape S, class F> WW_FN void zip(row_values<S>& v, const row_values<S>& w, F f) {
+  for (int i = 0; i < S.tile(); ++i) v.v[i] = f(v.v[i], w.v[i]);
+}
+template <RowShape S, class F> WW_FN void map(row_values<S>& v, const row_lanes<S>& l, F f) {
+  for (int c = 0; c < S.chunks; ++c)
+    for (int t = 0; t < S.threads; ++t) {
+      float* x = v.v + (c * S.threads + t) * S.vec;
+      for (int j = 0; j < S.vec; ++j) x[j] = f(x[j], l.v[t]);
+    }
+}
+template <RowShape S, class F> WW_FN void map(row_lanes<S>& l, F f) {
+  for (int t = 0; t < S.threads; ++t) l.v[t] = f(l.v[t]);
+}
+template <RowShape S, class F> WW_FN void zip(row_lanes<S>& l, const row_lanes<S>& k, F f) {
+  for (int t = 0; t < S.threads; ++t) l.v[t] = f(l.v[t], k.v[t]);
+}
+namespace host {
+// each(thread, element) over a thread's own elements in order, a block of threads side by side
+template <RowShape S, class F> WW_FN void each_lane(const row_values<S>& v, F each) {
+  constexpr int kBlock = lane_block(S.threads);
+  for (int c = 0; c < S.chunks; ++c)
+    for (int t = 0; t < S.threads; t += kBlock) {
+      alignas(64) float x[S.vec][kBlock];
+      const float* p = v.v + (c * S.threads + t) * S.vec;
+      for (int b = 0; b < kBlock; ++b)
+        for (int j = 0; j < S.vec; ++j) x[j][b] = p[b * S.vec + j];
+      for (int j = 0; j < S.vec; ++j)
+        for (int b = 0; b < kBlock; ++b) each(t + b, x[j][b]);
+    }
+}
+}  // namespace host
+template <RowShape S, class F> WW_FN void fold(row_lanes<S>& l, const row_values<S>& v, F f) {
+  host::each_lane(v, [&](int t, float x) { l.v[t] = f(l.v[t], x); });
+}
+template <RowShape S, class F> WW_FN void fold(row_lanes<S>& l, const row_values<S>& v, const row_lanes<S>& k, F f) {
+  host::each_lane(v, [&](int t, float x) { l.v[t] = f(l.v[t], x, k.v[t]); });
+}
+
+template <RowShape S, int kWarp> struct row_group {
+  static_assert(kWarp == 32 || kWarp == 64);
+  static_assert(S.threads % kWarp == 0 || kWarp % S.threads == 0, "whole warps, or an even share of one");
+  static constexpr int kLanes = S.threads < kWarp ? S.threads : kWarp;
+  using values = row_values<S>;
+  using lane_values = row_lanes<S>;
+
+  static constexpr int64_t rank() { return 0; }
+  static constexpr int64_t span() { return 1; }
+  lane_values lanes(float x) const {
+    lane_values l;
+    for (float& y : l.v) y = x;
+    return l;
+  }
+  template <class T> row_tiling tiling(const ww::span<T>& s) const {
+    int lead = s.stride == 1 ? int(reinterpret_cast<uintptr_t>(s.p) % 16 / sizeof(T)) : 0;
+    return {s.n, lead, S.tile()};
+  }
+  template <class T> values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) const {
+    values v;
+    int64_t first = t.first(i);
+    if (s.stride == 1 && first >= 0 && first + S.tile() <= s.n) {
+      const T* p = s.p + first;
+      for (int j = 0; j < S.tile(); ++j) v.v[j] = to_float(p[j]);
+      return v;
+    }
+    for (int j = 0; j < S.tile(); ++j) {
+      int64_t at = first + j;
+      v.v[j] = at >= 0 && at < s.n ? to_float(s.p[at * s.stride]) : other;
+    }
+    return v;
+  }
+  template <class T> void store(const row_tiling& t, int64_t i, const ww::span<T>& s, const values& v) const {
+    int64_t first = t.first(i);
+    if (s.stride == 1 && first >= 0 && first + S.tile() <= s.n) {
+      T* p = s.p + first;
+      for (int j = 0; j < S.tile(); ++j) p[j] = from_float<T>(v.v[j]);
+      return;
+    }
+    for (int j = 0; j < S.tile(); ++j) {
+      int64_t at = first + j;
+      if (at >= 0 && at < s.n) s.p[at * s.stride] = from_float<T>(v.v[j]);
+    }
+  }
+  float max(const lane_values& l) const { return reduce(l, [](float a, float b) { return ww::max(a, b); }); }
+  float sum(const lane_values& l) const { return reduce(l, [](float a, float b) { return a + b; }); }
+  float max(const values& v) const {
+    lane_values l = lanes(-INFINITY);
+    fold(l, v, [](float a, float b) { return ww::max(a, b); });
+    return max(l);
+  }
+  float sum(const values& v) const {
+    lane_values l = lanes(0.f);
+    fold(l, v, [](float a, float b) { return a + b; });
+    return sum(l);
+  }
+
+ private:
+  // Lane 0's view of the butterfly; the operations commute, so every lane holds the same bits.
+  template <class F> static float reduce(const lane_values& l, F f) {
+    float all = 0;
+    for (int w = 0; w < S.threads; w += kLanes) {
+      float x[kLanes];
+      for (int t = 0; t < kLanes; ++t) x[t] = l.v[w + t];
+      for (int step = kLanes / 2; step > 0; step /= 2)
+        for (int t = 0; t < step; ++t) x[t] = f(x[t], x[t + step]);
+      all = w == 0 ? x[0] : f(all, x[0]);
+    }
+    return all;
+  }
+};
+
+namespace host {
+template <class Op, int kWarp> void run_rows(const typename Op::Params& p, int64_t first, int64_t last) {
+  row_group<Op::kShape, kWarp> g;
+  for (int64_t i = first; i < last; ++i) Op::run(g, p, i);
+}
+}  // namespace host
+}  // namespace ww

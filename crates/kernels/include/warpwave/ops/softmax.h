@@ -1,0 +1,68 @@
+// out = exp(x - max) / sum exp(x - max) along a row, or its logarithm.  A row that holds NaN or +inf, or -inf alone, gives NaN.
+// Online normaliser: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
+#pragma once
+#include <warpwave/tile/rows.h>
+namespace ww {
+struct SoftmaxConfig {
+  dtype type;
+  int threads, groups = 1, chunks, vec;
+  bool hold;   // the row (or each program's share of it) fits one tile and stays in registers; otherwise it is read twice
+};
+template <SoftmaxConfig C> struct Softmax {
+  static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec};
+  using T = elem<C.type>;
+  struct Params {
+    rows_view<const T> x;
+    rows_view<T> out;
+    row_space space;
+    int64_t programs;   // rows
+    int log;            // 1: log_softmax
+    int reserved;
+  };
+  // log2(e) folded into the exponent: one multiply-add and one exp2
+  static constexpr float kLog2e = 1.4426950408889634f;
+
+  template <class V> WW_FN static void finish(V& v, float m, float sum, int log) {
+    if (log) {
+      float l = ww::log(sum);
+      map(v, [&](float x) { return (x - m) - l; });   // in this order: m + l would round away what x - m still holds
+    } else {
+      float inv = 1.f / sum;
+      map(v, [&](float x) { return ww::exp2((x - m) * kLog2e) * inv; });
+    }
+  }
+  template <class G> WW_FN static void run(G& g, const Params& p, int64_t r) {
+    auto x = row_of(p.x, p.space, r);
+    auto out = row_of(p.out, p.space, r);
+    auto t = g.tiling(x);
+    if constexpr (C.hold) {
+      auto v = g.load(t, g.rank(), x, -INFINITY);
+      float m = g.max(v);
+      auto l = g.lanes(0.f);
+      fold(l, v, [&](float s, float a) { return s + ww::exp2((a - m) * kLog2e); });
+      finish(v, m, g.sum(l), p.log);
+      g.store(t, g.rank(), out, v);
+    } else {
+      auto m = g.lanes(-INFINITY), l = g.lanes(0.f);
+      for (int64_t i = 0; i < t.count(); ++i) {
+        auto v = g.load(t, i, x, -INFINITY);
+        auto old = m;
+        fold(m, v, [](float a, float b) { return ww::max(a, b); });
+        // a lane that has met only -inf keeps the sum 0; its own exp(-inf - -inf) would be NaN
+        zip(old, m, [](float a, float b) { return a == b ? 1.f : ww::exp2((a - b) * kLog2e); });
+        zip(l, old, [](float a, float s) { return a * s; });
+        fold(l, v, m, [](float s, float a, float b) { return b == -INFINITY ? s + (a != a ? a : 0.f) : s + ww::exp2((a - b) * kLog2e); });
+      }
+      float top = g.max(m);
+      zip(l, m, [&](float s, float a) { return a == -INFINITY ? s : s * ww::exp2((a - top) * kLog2e); });
+      float sum = g.sum(l);
+      if (top == -INFINITY) sum = NAN;
+      for (int64_t i = 0; i < t.count(); ++i) {
+        auto v = g.load(t, i, x, -INFINITY);
+        finish(v, top, sum, p.log);
+        g.store(t, i, out, v);
+      }
+    }
+  }
+};
+}  // namespace ww

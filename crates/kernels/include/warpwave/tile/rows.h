@@ -1,0 +1,49 @@
+// Row and elementwise ops: what they see of device memory, shared by every target.
+//
+// A row op is a policy struct:
+//   static constexpr RowShape kShape        threads and rows of a block, elements a thread holds
+//   struct Params { ...; int64_t programs; }    programs: how many times run is called, once for each row or stretch
+//   template <class G> static void run(G& g, const Params& p, int64_t program)
+// run is called by a *row group*: the threads that own one row (a warp, a block, or a cluster of blocks: the target decides from kShape
+// and the launch). Groups never meet; an op names no thread.
+//
+// The group offers (bodies in <warpwave/target/rows.h>):
+//   g.rank(), g.span()                  which part of a row that several programs share, of how many (0 of 1 elsewhere)
+//   g.tiling(s)  -> row_tiling          cuts span s into tiles of kShape's size so that each begins on a 16-byte address of s
+//   g.load(t, i, s, other) -> values    tile i of span s; `other` where the tile sticks out. s need not be the span that was tiled
+//   g.store(t, i, s, values)            writes what lies inside s; converts to s's type, nearest even
+//   g.max(values), g.sum(values)        over the whole group (and the cluster), the same bits in every thread; max passes NaN over
+//   g.max(lanes), g.sum(lanes)
+//   values: map(v, f), zip(v, w, f)     elementwise, in place / into v. map(v, l, f): f(x, lane value)
+//   lanes: one float per thread         g.lanes(x) makes one; fold(l, v, f): l = f(l, x) over a thread's own elements in order; zip(l, k, f). fold(l, v, k, f): f(l, x, k)
+#pragma once
+#include <warpwave/tile/types.h>
+namespace ww {
+
+struct RowShape {
+  int threads;      // threads of a row group; a multiple of the warp width, or a divisor of it
+  int groups = 1;   // row groups of a block: several short rows share one
+  int chunks = 1;   // runs of `vec` neighbours that a thread holds of a tile
+  int vec = 4;      // elements of such a run; 16 bytes of the narrowest operand
+  constexpr int tile() const { return threads * chunks * vec; }
+};
+
+// A row: n elements, `stride` apart.
+template <class T> struct span { T* p; int64_t n, stride; };
+// Tile i covers elements [i*size - lead, (i+1)*size - lead) of a span of n.
+struct row_tiling {
+  int64_t n;
+  int lead, size;
+  WW_FN int64_t count() const { return (n + lead + size - 1) / size; }
+  WW_FN int64_t first(int64_t i) const { return i * size - lead; }
+};
+
+// Rows of an operand, in the argument block: up to three outer dims (slowest first), element strides.
+template <class T> struct rows_view { T* p; int64_t stride, outer[3]; };
+struct row_space { int64_t n, outer[3]; };   // width, extents of the outer dims; their product is the number of rows
+template <class T> WW_FN span<T> row_of(const rows_view<T>& v, const row_space& s, int64_t r) {
+  int64_t c = r % s.outer[2], b = r / s.outer[2] % s.outer[1], a = r / s.outer[2] / s.outer[1];
+  return {v.p + a * v.outer[0] + b * v.outer[1] + c * v.outer[2], s.n, v.stride};
+}
+
+}  // namespace ww
