@@ -26,12 +26,13 @@ WW_FN void mbarrier_wait(uint32_t bar, uint32_t parity) {
 
 // bulk tensor copies
 WW_FN void tma_load(uint32_t dst, const tensor_map& m, int c0, int c1, int c2, int c3, uint32_t bar) {
-  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(dst), "l"(&m), "r"(bar),
-               "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
+               ::"r"(dst), "l"(&m), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
 }
 WW_FN void tma_store(const tensor_map& m, uint32_t src, int c0, int c1, int c2, int c3) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&m), "r"(src), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
+               ::"l"(&m), "r"(src), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
 }
 WW_FN void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }

@@ -82,7 +82,8 @@ template <class T, int N> struct wgmma;
     } \
     template <bool kTransB> WW_FN static void rs(float (&d)[R], const uint32_t (&a)[4], uint64_t b, int accumulate) { \
       asm volatile("{.reg .pred p; setp.ne.b32 p, %" #R5 ", 0;\n" \
-                   "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." PTX "." PTX " {" WW_D##R "}, {%" #R ",%" #R1 ",%" #R2 ",%" #R3 "}, %" #R4 ", p, 1, 1, %" #R6 ";}" \
+                   "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." PTX "." PTX " {" WW_D##R "}, " \
+                   "{%" #R ",%" #R1 ",%" #R2 ",%" #R3 "}, %" #R4 ", p, 1, 1, %" #R6 ";}" \
                    : WW_F##R : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(int(kTransB))); \
     } \
   };
