@@ -1,0 +1,90 @@
+// The machine instructions of row ops: global accesses under a predicate, shuffles, barriers, cluster exchange.  Logic is in rows.h.
+//
+// Loads are plain ld.global, not .nc: an op may write the row that it has read.  Volatile keeps them in the order of the text, before the
+// stores that follow.
+#pragma once
+#include <warpwave/cuda/base.h>
+namespace ww::cuda {
+
+// r = B bytes at p where `in`, else unchanged.  kReuse: a neighbour reads the same bytes soon; otherwise they do not enter the L1.
+#define WW_LD(CACHE, VEC, REGS, P, IN) "{\n.reg .pred q;\nsetp.ne.b32 q, " IN ", 0;\n@q ld.global" CACHE VEC " " REGS ", [" P "];\n}"
+template <int B, bool kReuse> WW_FN void load_bytes(uint32_t* r, const char* p, bool in) {
+  static_assert(B == 16 || B == 8 || B == 4 || B == 2);
+  if constexpr (B == 16 && kReuse) {
+    asm volatile(WW_LD("", ".v4.b32", "{%0, %1, %2, %3}", "%4", "%5") : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]) : "l"(p), "r"(int(in)));
+  } else if constexpr (B == 16) {
+    asm volatile(WW_LD(".L1::no_allocate", ".v4.b32", "{%0, %1, %2, %3}", "%4", "%5")
+                 : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]) : "l"(p), "r"(int(in)));
+  } else if constexpr (B == 8) {
+    asm volatile(WW_LD("", ".v2.b32", "{%0, %1}", "%2", "%3") : "+r"(r[0]), "+r"(r[1]) : "l"(p), "r"(int(in)));
+  } else if constexpr (B == 4) {
+    asm volatile(WW_LD("", ".b32", "%0", "%1", "%2") : "+r"(r[0]) : "l"(p), "r"(int(in)));
+  } else {
+    asm volatile("{\n.reg .pred q;\n.reg .b16 h;\ncvt.u16.u32 h, %0;\nsetp.ne.b32 q, %2, 0;\n@q ld.global.b16 h, [%1];\ncvt.u32.u16 %0, h;\n}"
+                 : "+r"(r[0]) : "l"(p), "r"(int(in)));
+  }
+}
+#undef WW_LD
+
+#define WW_ST(VEC, P, REGS, IN) "{\n.reg .pred q;\nsetp.ne.b32 q, " IN ", 0;\n@q st.global" VEC " [" P "], " REGS ";\n}"
+template <int B> WW_FN void store_bytes(char* p, const uint32_t* r, bool in) {
+  static_assert(B == 16 || B == 8 || B == 4 || B == 2);
+  if constexpr (B == 16) {
+    asm volatile(WW_ST(".v4.b32", "%0", "{%1, %2, %3, %4}", "%5") ::"l"(p), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "r"(int(in)) : "memory");
+  } else if constexpr (B == 8) {
+    asm volatile(WW_ST(".v2.b32", "%0", "{%1, %2}", "%3") ::"l"(p), "r"(r[0]), "r"(r[1]), "r"(int(in)) : "memory");
+  } else if constexpr (B == 4) {
+    asm volatile(WW_ST(".b32", "%0", "%1", "%2") ::"l"(p), "r"(r[0]), "r"(int(in)) : "memory");
+  } else {
+    asm volatile("{\n.reg .pred q;\n.reg .b16 h;\ncvt.u16.u32 h, %1;\nsetp.ne.b32 q, %2, 0;\n@q st.global.b16 [%0], h;\n}" ::"l"(p), "r"(r[0]), "r"(int(in))
+                 : "memory");
+  }
+}
+#undef WW_ST
+
+WW_FN uint32_t funnel_right(uint32_t lo, uint32_t hi, int bits) { return __funnelshift_r(lo, hi, bits); }
+WW_FN uint32_t low_halves(uint32_t lo, uint32_t hi) { return __byte_perm(lo, hi, 0x5410); }
+WW_FN float shuffle_xor(unsigned mask, float x, int lane_bits) { return __shfl_xor_sync(mask, x, lane_bits); }
+WW_FN float max_nan(float a, float b) {   // NaN, where one is NaN
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+WW_FN int thread_of_block() { return int(threadIdx.x); }
+WW_FN void barrier(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+
+// Which block of its cluster, of how many; which cluster.  Without a cluster launch, and before sm_90: 0 of 1, the block.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+WW_FN int cluster_rank() {
+  int r;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+  return r;
+}
+WW_FN int cluster_size() {
+  int r;
+  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(r));
+  return r;
+}
+WW_FN unsigned cluster_index() {
+  unsigned r;
+  asm("mov.u32 %0, %%clusterid.x;" : "=r"(r));
+  return r;
+}
+WW_FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+WW_FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+// *slot = x in the shared memory of block `rank` of the cluster, where `in`: a predicate keeps the warp together for the barrier that follows
+WW_FN void store_peer(float* slot, int rank, float x, bool in) {
+  uint32_t mine = uint32_t(__cvta_generic_to_shared(slot)), theirs;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(mine), "r"(in ? rank : 0));
+  asm volatile("{\n.reg .pred q;\nsetp.ne.b32 q, %2, 0;\n@q st.shared::cluster.f32 [%0], %1;\n}" ::"r"(theirs), "f"(x), "r"(int(in)) : "memory");
+}
+#else
+WW_FN constexpr int cluster_rank() { return 0; }
+WW_FN constexpr int cluster_size() { return 1; }
+WW_FN unsigned cluster_index() { return blockIdx.x; }
+WW_FN void cluster_arrive() {}
+WW_FN void cluster_wait() {}
+WW_FN void store_peer(float*, int, float, bool) {}
+#endif
+
+}  // namespace ww::cuda
