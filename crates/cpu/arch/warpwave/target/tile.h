@@ -29,22 +29,34 @@ template <class T, int R, int M> struct shared_band_cols { const T* p; const T* 
 template <class T, int kBufs> struct store_staging {};
 
 namespace host {
-// What a batch takes from the op until it is waited for.  A copy is readable, whatever its original was.
+// What a batch takes from the op until it is waited for.  A copy is readable, and its original has to be.
 template <class T, int M, int N> struct alignas(64) registers {
-  T d[M][N];
+  static constexpr size_t kBytes = sizeof(T) * M * N;
+#if defined(__SANITIZE_ADDRESS__)
+  // on the heap: clang leaves accesses to a variable of the frame unchecked when it can prove them in bounds
+  T (*const d)[N] = static_cast<T(*)[N]>(std::malloc(kBytes));
   registers() = default;
-  registers(const registers&) = default;
-  registers& operator=(const registers&) = default;
-  ~registers() { open(); }
-  void open() const { open_memory(this, sizeof(*this)); }
-  void close() const { close_memory(this, sizeof(*this)); }
+  registers(const registers& x) { std::memcpy(d, x.d, kBytes); }
+  registers& operator=(const registers& x) {
+    std::memcpy(d, x.d, kBytes);
+    return *this;
+  }
+  ~registers() {
+    open();
+    std::free(d);
+  }
+#else
+  T d[M][N];
+#endif
+  void open() const { open_memory(d, kBytes); }
+  void close() const { close_memory(d, kBytes); }
 };
 }  // namespace host
 
 template <int M, int N, rows kRows = rows::free> struct acc : host::registers<float, M, N> {
   acc() {
-    for (auto& r : this->d)
-      for (float& x : r) x = NAN;
+    for (int m = 0; m < M; ++m)
+      for (int n = 0; n < N; ++n) this->d[m][n] = NAN;
   }
 };
 template <class T, int M, int K> struct operand : host::registers<T, M, K> {};
