@@ -70,6 +70,7 @@ WW_FN unsigned cluster_index() {
   asm("mov.u32 %0, %%clusterid.x;" : "=r"(r));
   return r;
 }
+WW_FN void cluster_started() { asm volatile("barrier.cluster.arrive.relaxed.aligned;"); }   // orders no memory: saves a fence
 WW_FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 WW_FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 // *slot = x in the shared memory of block `rank` of the cluster, where `in`: a predicate keeps the warp together for the barrier that follows
@@ -82,6 +83,7 @@ WW_FN void store_peer(float* slot, int rank, float x, bool in) {
 WW_FN constexpr int cluster_rank() { return 0; }
 WW_FN constexpr int cluster_size() { return 1; }
 WW_FN unsigned cluster_index() { return blockIdx.x; }
+WW_FN void cluster_started() {}
 WW_FN void cluster_arrive() {}
 WW_FN void cluster_wait() {}
 WW_FN void store_peer(float*, int, float, bool) {}

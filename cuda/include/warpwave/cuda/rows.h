@@ -82,7 +82,7 @@ template <RowShape S> class row_group {
     index = thread_of_block() / kThreads;
     if constexpr (kCluster) {
       cluster = cluster_size();
-      if (cluster > 1) cluster_arrive();   // waited for before the first exchange: a peer's memory exists once it has started
+      if (cluster > 1) cluster_started();   // waited for before the first exchange: a peer's memory exists once it has started
     }
   }
   WW_FN void leave() {

@@ -39,25 +39,36 @@ template <SoftmaxConfig C> struct Softmax {
       auto v = g.load(t, g.rank(), x, -INFINITY);
       float m = g.max(v);
       auto l = g.lanes(0.f);
-      fold(l, v, [&](float s, float a) { return s + ww::exp2((a - m) * kLog2e); });
-      finish(v, m, g.sum(l), p.log);
+      // exponentials replace the values unless the logarithm wants those: both kept took 104 registers in place of 64 (256x4x8, sm_90a)
+      if (p.log) {
+        map(v, [&](float x) { return x - m; });
+        fold(l, v, [](float s, float a) { return s + ww::exp2(a * kLog2e); });
+      } else {
+        map(v, [&](float x) { return ww::exp2((x - m) * kLog2e); });
+        fold(l, v, [](float s, float a) { return s + a; });
+      }
+      float sum = g.sum(l), k = p.log ? ww::log(sum) : 1.f / sum;
+      if (p.log) map(v, [&](float x) { return x - k; });
+      else map(v, [&](float x) { return x * k; });
       g.store(t, g.rank(), out, v);
     } else {
       auto m = g.lanes(-INFINITY), l = g.lanes(0.f);
-      for (int64_t i = 0; i < t.count(); ++i) {
+      for (int64_t i = g.rank(); i < t.count(); i += g.span()) {
         auto v = g.load(t, i, x, -INFINITY);
         auto old = m;
         fold(m, v, [](float a, float b) { return ww::max(a, b); });
-        // a lane that has met only -inf keeps the sum 0; its own exp(-inf - -inf) would be NaN
+        // a lane that has met only -inf keeps the sum 0: its own exp(-inf - -inf) would be NaN
         zip(old, m, [](float a, float b) { return a == b ? 1.f : ww::exp2((a - b) * kLog2e); });
         zip(l, old, [](float a, float s) { return a * s; });
-        fold(l, v, m, [](float s, float a, float b) { return b == -INFINITY ? s + (a != a ? a : 0.f) : s + ww::exp2((a - b) * kLog2e); });
+        auto base = m;
+        zip(base, m, [](float, float b) { return b == -INFINITY ? 0.f : b; });
+        fold(l, v, base, [](float s, float a, float b) { return s + ww::exp2((a - b) * kLog2e); });
       }
       float top = g.max(m);
       zip(l, m, [&](float s, float a) { return a == -INFINITY ? s : s * ww::exp2((a - top) * kLog2e); });
       float sum = g.sum(l);
       if (top == -INFINITY) sum = NAN;
-      for (int64_t i = 0; i < t.count(); ++i) {
+      for (int64_t i = g.rank(); i < t.count(); i += g.span()) {
         auto v = g.load(t, i, x, -INFINITY);
         finish(v, top, sum, p.log);
         g.store(t, i, out, v);

@@ -10,10 +10,13 @@
 // The group offers (bodies in <warpwave/target/rows.h>):
 //   g.rank(), g.span()                  which part of a row that several programs share, of how many (0 of 1 elsewhere)
 //   g.tiling(s)  -> row_tiling          cuts span s into tiles of kShape's size so that each begins on a 16-byte address of s
-//   g.load(t, i, s, other) -> values    tile i of span s; `other` where the tile sticks out. s need not be the span that was tiled
+//   g.load(t, i, s, other) -> values    tile i of span s; `other` (a value of s's type) where the tile sticks out. s need not be the span that was tiled
 //   g.store(t, i, s, values)            writes what lies inside s; converts to s's type, nearest even
 //   g.max(values), g.sum(values)        over the whole group (and the cluster), the same bits in every thread; max passes NaN over
 //   g.max(lanes), g.sum(lanes)
+//     Order of a sum, the same everywhere: a thread's own elements from the first on (run c of thread t begins at (c*threads + t)*vec of the
+//     tile); lanes of a warp (of a smaller group) by x += x of lane^o, o = half the width down to 1; warps, then blocks of a cluster, in
+//     index order from the first on.
 //   values: map(v, f), zip(v, w, f)     elementwise, in place / into v. map(v, l, f): f(x, lane value)
 //   lanes: one float per thread         g.lanes(x) makes one; fold(l, v, f): l = f(l, x) over a thread's own elements in order; zip(l, k, f). fold(l, v, k, f): f(l, x, k)
 #pragma once
