@@ -14,7 +14,7 @@ namespace ww::sm90 {
 constexpr int kPanelCols = 64, kRowBytes = 128, kChunk = 16;
 WW_LAYOUT int panels(int cols) { return (cols + kPanelCols - 1) / kPanelCols; }
 WW_LAYOUT int panel_bytes(int rows) { return rows * kRowBytes; }
-WW_LAYOUT int chunk_offset(int row, int chunk) { return row * kRowBytes + ((chunk ^ (row % 8)) * kChunk); }
+WW_LAYOUT int chunk_offset(int row, int chunk) { return row * kRowBytes + ((chunk ^ (row & 7)) * kChunk); }
 WW_LAYOUT int tile_offset(int rows, int row, int col) {
   return col / kPanelCols * panel_bytes(rows) + chunk_offset(row, col % kPanelCols / 8) + col % 8 * 2;
 }

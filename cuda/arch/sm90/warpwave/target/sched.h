@@ -48,7 +48,7 @@ template <class Op> constexpr int kLoaders = kHandOver<Op> ? 128 : 32;
 template <class Op> constexpr int kThreads = 128 * Op::kGroups + kLoaders<Op>;
 template <class Op> constexpr int kRegistersAtEntry = 65536 / kThreads<Op> / 8 * 8;
 template <class Op> constexpr int kRegistersShared = kRegistersAtEntry<Op> * (Op::kGroups + 1);   // of a thread of each warpgroup, together
-template <class Op> constexpr int kRegistersOfGroup = (kRegistersShared<Op> - 24) / Op::kGroups / 8 * 8;
+template <class Op> constexpr int kRegistersOfGroup = (kRegistersShared<Op> - 32) / Op::kGroups / 8 * 8;   // 24 are too few for a queue's loader
 template <class Op> constexpr int kRegistersOfLoader = kRegistersShared<Op> - kRegistersOfGroup<Op> * Op::kGroups;
 
 template <class Op> struct block_memory {
