@@ -6,6 +6,7 @@
 #include <utility>
 using namespace ww::sm90;
 namespace {
+constexpr int kMaxShared = 232448;
 int failures = 0;
 void expect(bool ok, const char* what, int a, int b, int c, int d) {
   if (ok || ++failures > 10) return;
@@ -39,7 +40,7 @@ void operands() {
   for (int base : {0, 1024, 196608})
     for (int rows : {64, 80, 128, 256})
       for (int cols : {16, 64, 80, 128, 256})
-        for (int step = 0; step < cols / 16; ++step)   // summed along the columns
+        for (int step = 0; step < cols / 16 && base + panels(cols) * panel_bytes(rows) <= kMaxShared; ++step)   // summed along the columns
           for (int i = 0; i < rows; ++i)
             for (int k = 0; k < 16; ++k) {
               uint64_t d = descriptor_k(base) + (step_k(panel_bytes(rows), step) >> 4);
@@ -48,7 +49,7 @@ void operands() {
   for (int base : {0, 1024, 131072})
     for (int rows : {16, 64, 80, 128})
       for (int cols : {8, 64, 72, 128, 256})
-        for (int step = 0; step < rows / 16; ++step)   // summed along the rows
+        for (int step = 0; step < rows / 16 && base + panels(cols) * panel_bytes(rows) <= kMaxShared; ++step)   // summed along the rows
           for (int i = 0; i < cols; ++i)
             for (int k = 0; k < 16; ++k) {
               uint64_t d = descriptor_mn(base, panel_bytes(rows)) + (step_mn(step) >> 4);
@@ -56,8 +57,8 @@ void operands() {
             }
   expect(descriptor_k(0) >> 62 == 1 && descriptor_mn(0, 8192) >> 62 == 1, "128-byte swizzle", 0, 0, 0, 0);
   // fields do not run into each other at the far end of shared memory with the largest panel
-  uint64_t far = descriptor_mn(232448 / 1024 * 1024 - 1024, panel_bytes(256));
-  expect(start_of(far) == 232448 / 1024 * 1024 - 1024 && leading_of(far) == 32768 && stride_of(far) == 1024, "descriptor fields", 0, 0, 0, 0);
+  uint64_t far = descriptor_mn(kMaxShared / 1024 * 1024 - 1024, panel_bytes(256));
+  expect(start_of(far) == kMaxShared / 1024 * 1024 - 1024 && leading_of(far) == 32768 && stride_of(far) == 1024, "descriptor fields", 0, 0, 0, 0);
 }
 
 // A wgmma accumulator of 64 x n: each element in one register of one thread.
