@@ -1,0 +1,2 @@
+#pragma once
+#include <warpwave/hip/tile.h>

@@ -1,0 +1,2 @@
+#pragma once
+#include <warpwave/hip/rows.h>

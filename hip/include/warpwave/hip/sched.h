@@ -1,0 +1,271 @@
+// Multistage, two-phase: every thread loads and computes.  An item goes global memory -> registers (fetch) long before it goes
+// registers -> slot (put), so its latency hides behind the products without an asynchronous copy.  The op's load is pure, so it is run
+// once for each phase.  At most one item of a ring is held in registers.
+//
+// One barrier for each slot waited for: it publishes what was put since the last one, and tells that every wave has finished with
+// the slots released before it.  Only behind it are those slots written, so an op releases a slot right after its batch (lag 0).
+#pragma once
+#include <warpwave/hip/tile.h>
+namespace ww {
+namespace hip {
+template <class Op> constexpr int kTileThreads = waves_for(Op::kGroupM) * kWave;
+
+// What a thread carries of a tile: chunks of 16 bytes.  Of a tile that is turned, squares of kTurn rows of k by one chunk.
+template <class Tile, int kThreads> struct share {
+  static constexpr int kChunks = Tile::kStoreMN * Tile::kStoreK / Tile::kPer;
+  static constexpr int kTurn = !Tile::kTurned ? 1 : Tile::kPer == 8 && kChunks / 8 >= kThreads ? 8 : kChunks / 4 >= kThreads ? 4 : kChunks / 2 >= kThreads ? 2 : 1;
+  static constexpr int kUnits = kChunks / kTurn, kMine = (kUnits + kThreads - 1) / kThreads;
+  static constexpr int kAcross = Tile::kTurned ? Tile::kStoreMN / Tile::kPer : Tile::kChunks;   // units of a row
+};
+WW_FN int lower(int a, int b) { return a < b ? a : b; }
+// all ones where i < n: masks in vector registers, where compares would keep a pair of scalar ones each
+WW_FN uint32_t below(int i, int n) { return uint32_t(int(uint32_t(i) - uint32_t(n)) >> 31); }
+constexpr int kSpare = 16;   // a tile whose chunks do not divide evenly takes more; what is not used costs no register
+
+template <class Tile, int kThreads> struct copier {
+  using S = share<Tile, kThreads>;
+  using T = typename Tile::element;
+  static constexpr int kPer = Tile::kPer;
+  WW_GLOBAL const T* base;
+  int64_t stride;
+  int rows, cols;   // of the tile, that exist
+  bool wide;        // every chunk lies in the view whole or not at all, on an address of 16 bytes
+
+  template <int kMap> WW_FN copier(const view<const T, kMap>& v, coord c) : base((WW_GLOBAL const T*)v.at(c.batch, c.plane, c.row, c.col)), stride(v.row_stride) {
+    rows = v.rows - c.row < Tile::kRows ? v.rows - c.row : Tile::kRows;
+    cols = v.cols - c.col < Tile::kCols ? v.cols - c.col : Tile::kCols;
+    wide = (v.flags & kRowsAligned) && cols % kPer == 0;
+  }
+  WW_FN static int row_of(int unit, int j) { return unit / S::kAcross * S::kTurn + j; }
+  WW_FN static int col_of(int unit) { return unit % S::kAcross * kPer; }
+  // Outside the view the address is clamped into it: no branch, and nothing waits for a load here but the element path.
+  WW_FN void fetch(uint4* held) const {
+    if (rows <= 0 || cols <= 0) return;
+    if (wide) {
+#pragma unroll
+      for (int i = 0; i < S::kMine; ++i) {
+        int unit = i * kThreads + thread_id(), col = lower(col_of(unit), cols - kPer);
+#pragma unroll
+        for (int j = 0; j < S::kTurn; ++j) {
+          int row = lower(row_of(unit, j), rows - 1);
+          held[i * S::kTurn + j] = *(WW_GLOBAL const uint4*)(base + row * stride + col);
+        }
+      }
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < S::kMine; ++i) {
+      int unit = i * kThreads + thread_id(), col = col_of(unit);
+#pragma unroll
+      for (int j = 0; j < S::kTurn; ++j) {
+        int row = lower(row_of(unit, j), rows - 1);
+        uint4 w = {0, 0, 0, 0};
+#pragma unroll
+        for (int e = 0; e < kPer; ++e) {
+          uint32_t in = below(col + e, cols);
+          auto p = base + row * stride + lower(col + e, cols - 1);
+          if constexpr (sizeof(T) == 2) {
+            uint32_t x = *(WW_GLOBAL const uint16_t*)p;
+            w[e / 2] |= (x & in) << (16 * (e % 2));
+          } else {
+            uint32_t x = *(WW_GLOBAL const uint32_t*)p;
+            w[e] = x & in;
+          }
+        }
+        held[i * S::kTurn + j] = w;
+        __builtin_amdgcn_sched_barrier(0);   // one chunk's loads at a time: all at once cost 100 registers
+      }
+    }
+  }
+  WW_FN void put(Tile& dst, uint4* held) const {
+    if (Tile::kPadded || rows < Tile::kRows || cols < Tile::kCols) {   // here, not at the load, which would then be waited for
+#pragma unroll
+      for (int i = 0; i < S::kMine; ++i)
+#pragma unroll
+        for (int j = 0; j < S::kTurn; ++j) {
+          int unit = i * kThreads + thread_id();
+          uint32_t in = below(row_of(unit, j), rows) & below(col_of(unit), cols);
+          uint4& x = held[i * S::kTurn + j];
+#pragma unroll
+          for (int w = 0; w < 4; ++w) x[w] &= in;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < S::kMine; ++i) {
+      int unit = i * kThreads + thread_id();
+      if (S::kUnits % kThreads != 0 && unit >= S::kUnits) continue;
+      if constexpr (!Tile::kTurned) *dst.chunk(row_of(unit, 0), unit % S::kAcross) = held[i];
+      else turn(dst, held + i * S::kTurn, row_of(unit, 0), col_of(unit));
+    }
+  }
+
+ private:
+  // kTurn rows of k x kPer neighbours -> for each neighbour kTurn elements along k
+  WW_FN static void turn(Tile& dst, const uint4* x, int k, int mn) {
+#pragma unroll
+    for (int e = 0; e < kPer; ++e) {
+      if constexpr (sizeof(T) == 4) {
+        if constexpr (S::kTurn == 4) *dst.chunk(mn + e, k / 4) = uint4{x[0][e], x[1][e], x[2][e], x[3][e]};
+        else {
+#pragma unroll
+          for (int j = 0; j < S::kTurn; ++j) *(WW_LDS uint32_t*)dst.at(mn + e, k + j) = x[j][e];
+        }
+      } else if constexpr (S::kTurn == 1) {
+        *(WW_LDS uint16_t*)dst.at(mn + e, k) = uint16_t(x[0][e / 2] >> (16 * (e % 2)));
+      } else {
+        uint32_t w[S::kTurn / 2];
+#pragma unroll
+        for (int j = 0; j < S::kTurn / 2; ++j) w[j] = __builtin_amdgcn_perm(x[2 * j + 1][e / 2], x[2 * j][e / 2], e % 2 ? 0x07060302u : 0x05040100u);
+        if constexpr (S::kTurn == 8) *dst.chunk(mn + e, k / 8) = uint4{w[0], w[1], w[2], w[3]};
+        else if constexpr (S::kTurn == 4) *(WW_LDS uint2*)dst.at(mn + e, k) = uint2{w[0], w[1]};
+        else *(WW_LDS uint32_t*)dst.at(mn + e, k) = w[0];
+      }
+    }
+  }
+};
+
+// The first of several rings (one slot a tile, waited for at once) is copied straight through; holding it would cost registers all along.
+template <class Op, int I> constexpr bool kHeld = Op::Rings::kCount == 1 || I > 0;
+
+template <class Op, int I> struct ring_state {
+  using Slot = slot_of<Op, I>;
+  static constexpr int kDepth = depth_of<Op, I>, kThreads = kTileThreads<Op>;
+  static constexpr int kHold = int(sizeof(Slot) / 16) / kThreads + kSpare;
+  WW_LDS Slot* slots;
+  uint4 held[kHold];
+  int item;                              // the one held, or -1
+  int filled, taken, released, freed;    // freed: released, and every wave is known to be done with it
+  WW_FN void start() {
+    item = -1;
+    filled = taken = released = freed = 0;
+  }
+  WW_FN bool room() const { return filled - freed < kDepth; }
+  WW_FN Slot& slot(int i) const { return *(Slot*)&slots[kDepth == 1 ? 0 : i % kDepth]; }
+};
+template <class Op, int I> struct ring_chain : ring_chain<Op, I - 1> {
+  ring_state<Op, I> r;
+  WW_FN void place(WW_LDS char* memory) {
+    ring_chain<Op, I - 1>::place(memory);
+    r.slots = (WW_LDS slot_of<Op, I>*)(memory + ring_chain<Op, I - 1>::kBytes);
+  }
+  static constexpr int kBytes = ring_chain<Op, I - 1>::kBytes + round_up(int(sizeof(slot_of<Op, I>)), 16) * depth_of<Op, I>;
+};
+template <class Op> struct ring_chain<Op, -1> {
+  WW_FN void place(WW_LDS char*) {}
+  static constexpr int kBytes = 0;
+};
+
+// What Op::load sees.  kRing < 0: fetches the next item of whatever ring; else puts the item held for that ring.
+template <class Block, int kRing> struct loader {
+  Block& b;
+  uint4* held = nullptr;
+  bool direct = false, done = false;
+  template <int I, class F> WW_FN void fill(F f) {
+    auto& r = b.template ring<I>();
+    held = r.held;
+    if constexpr (kRing == I) f(r.slot(r.filled));
+    else if constexpr (kRing < 0 && kHeld<typename Block::Op, I>) {
+      if (r.item >= 0) return;
+      f(r.slot(0));
+      r.item = b.next;
+      done = true;
+    } else if constexpr (kRing < 0) {
+      if (!r.room()) return;
+      direct = true;
+      f(r.slot(r.filled));
+      ++r.filled;
+      done = true;
+    }
+  }
+  template <class T, int R, int C, major W, int kMap> WW_FN void copy_async(shared_tile<T, R, C, W>& dst, const view<const T, kMap>& v, coord at) {
+    using S = share<shared_tile<T, R, C, W>, Block::kThreads>;
+    copier<shared_tile<T, R, C, W>, Block::kThreads> c(v, at);
+    if constexpr (kRing >= 0) c.put(dst, held);
+    else if (direct) {
+      uint4 x[S::kMine * S::kTurn];
+      c.fetch(x);
+      c.put(dst, x);
+    } else c.fetch(held);
+    held += S::kMine * S::kTurn;
+  }
+};
+
+template <class O> struct block : group {
+  using Op = O;
+  using Tile = decltype(Op::tile(*(const typename Op::Params*)nullptr, 0));
+  static_assert(Op::kGroups == 1, "a group is the whole block here");
+  static constexpr int kThreads = kTileThreads<Op>, kRings = Op::Rings::kCount;
+  const typename Op::Params& p;
+  typename Op::Scratch& s;
+  ring_chain<Op, kRings - 1> all;
+  Tile t;
+  int items, next;   // next: the item to fetch
+
+  template <int I> WW_FN ring_state<Op, I>& ring() { return static_cast<ring_chain<Op, I>&>(all).r; }
+  template <int I = 0, class F> WW_FN void each_ring(F f) {
+    f(ring<I>(), loader<block, I>{*this});
+    if constexpr (I + 1 < kRings) each_ring<I + 1>(f);
+  }
+  // What is held goes where there is room, what is next into the registers this leaves.  False: nothing moved.
+  WW_FN bool pump() {
+    bool moved = false;
+    each_ring([&](auto& r, auto l) {
+      if (r.item < 0 || !r.room()) return;
+      Op::load(l, p, t, r.item);
+      r.item = -1;
+      ++r.filled;
+      moved = true;
+    });
+#pragma unroll
+    for (int i = 0; i < (kRings > 1 ? kRings - 1 : 1); ++i)
+      if (next < items) {
+        loader<block, -1> l{*this};
+        Op::load(l, p, t, next);
+        if (l.done) {
+          ++next;
+          moved = true;
+        }
+      }
+    return moved;
+  }
+  WW_FN void start(const Tile& tile) {
+    t = tile;
+    items = Op::items(p, t);
+    next = 0;
+    each_ring([](auto& r, auto) { r.start(); });
+    barrier();   // the last tile's readers have gone
+  }
+  template <int I> WW_FN const slot_of<Op, I>& wait() {
+    auto& r = ring<I>();
+    bool there = r.filled > r.taken;
+    barrier();
+    each_ring([](auto& x, auto) { x.freed = x.released; });
+    bool more;
+    // Once, but for the first slot of a tile, which fills the rings, and ops that keep slots longer than their rings are deep
+#pragma unroll 1
+    do more = pump();
+    while (!there && more);
+    if (!there) barrier();
+    return r.slot(r.taken++);
+  }
+  template <int I> WW_FN void release() { ++ring<I>().released; }
+  WW_FN typename Op::Scratch& scratch() { return s; }
+};
+
+template <class Op> constexpr bool kSharedScratch = sizeof(typename Op::Scratch) >= 16;   // else nothing but empty staging
+template <class Op> constexpr int kTileBytes = ring_chain<Op, Op::Rings::kCount - 1>::kBytes + (kSharedScratch<Op> ? round_up(int(sizeof(typename Op::Scratch)), 16) : 0);
+
+template <class Op> WW_FN void run_tiles(const typename Op::Params& p, WW_LDS char* memory) {
+  typename Op::Scratch none;
+  auto* shared = (WW_LDS typename Op::Scratch*)(memory + ring_chain<Op, Op::Rings::kCount - 1>::kBytes);
+  block<Op> g{{}, p, kSharedScratch<Op> ? *(typename Op::Scratch*)shared : none, {}, {}, 0, 0};
+  g.all.place(memory);
+  int count = Op::tiles(p), step = block_count<kTileThreads<Op>>();
+#pragma unroll 1
+  for (int i = block_id(); i < count; i += step) {
+    g.start(Op::tile(p, i));
+    Op::run(g, p, g.t);
+  }
+}
+}  // namespace hip
+}  // namespace ww
