@@ -70,6 +70,11 @@ pub trait Op: Debug + Send + Sync {
     /// error bounds. `inputs` has one entry for each operand; those that are not read may be empty.
     fn reference(&self, problem: &Problem, inputs: &[Source<'_>], output: usize, ranges: &[Range<u64>]) -> Vec<Approx>;
 
+    /// Whether output `output` may be written over input `input` (operand numbers) when both lie at the same elements of memory.
+    fn in_place(&self, _problem: &Problem, _output: usize, _input: usize) -> bool {
+        false
+    }
+
     /// Multiplications and additions that the problem asks for; 0 for an op that is judged by bytes.
     fn flops(&self, _problem: &Problem) -> u64 {
         0

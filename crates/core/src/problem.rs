@@ -181,7 +181,8 @@ impl Problem {
             if let Some(i) = problem.index(name) {
                 problem.operands[i] = Some(value.parse().map_err(|e| format!("{name}: {e}"))?);
             } else if let Some(i) = problem.signature.attrs.iter().position(|a| a.name == name) {
-                problem.attrs[i] = problem.signature.attrs[i].kind.parse(value).ok_or_else(|| format!("{name}: `{value}` is no value of this attribute"))?;
+                problem.attrs[i] =
+                    problem.signature.attrs[i].kind.parse(value).ok_or_else(|| format!("{name}: `{value}` is no value of this attribute"))?;
             } else {
                 return Err(format!("{op} has no operand or attribute `{name}`"));
             }

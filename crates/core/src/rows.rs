@@ -20,7 +20,8 @@ pub fn collapse_rows(operands: &[RowOperand<'_>], axis: usize, flatten: bool) ->
     let first = operands[0].desc;
     let strides = |d: usize| -> Vec<i64> { operands.iter().map(|o| o.desc.strides[d]).collect() };
     // (extent, stride in each operand), slowest first; the axis last
-    let mut dims: Vec<(u64, Vec<i64>)> = (0..first.rank()).filter(|&d| d != axis && first.shape[d] != 1).map(|d| (first.shape[d], strides(d))).collect();
+    let mut dims: Vec<(u64, Vec<i64>)> =
+        (0..first.rank()).filter(|&d| d != axis && first.shape[d] != 1).map(|d| (first.shape[d], strides(d))).collect();
     let mut inner = if axis < first.rank() { (first.shape[axis], strides(axis)) } else { (1, vec![1; operands.len()]) };
     if inner.0 == 1 {
         inner.1 = vec![1; operands.len()];
@@ -51,8 +52,7 @@ pub fn collapse_rows(operands: &[RowOperand<'_>], axis: usize, flatten: bool) ->
     }
     outer.resize(3, (1, vec![0; operands.len()]));
     let space = RowSpace { n: inner.0, outer: [outer[2].0, outer[1].0, outer[0].0] };
-    let views = (0..operands.len())
-        .map(|i| RowsView { buffer: None, stride: inner.1[i], outer: [outer[2].1[i], outer[1].1[i], outer[0].1[i]] })
-        .collect();
+    let views =
+        (0..operands.len()).map(|i| RowsView { buffer: None, stride: inner.1[i], outer: [outer[2].1[i], outer[1].1[i], outer[0].1[i]] }).collect();
     Ok((space, views))
 }

@@ -1,0 +1,111 @@
+//! What row ops share: shapes of blocks, launches, the `copy` kernel.
+
+use warpwave_core::{Arg, ArgType, BuildSet, DType, KernelId, Launch, Param, RowOperand, RowSpace, RowsView, Target, TensorDesc, Variant};
+
+/// `ww::RowShape`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RowShape {
+    pub(crate) threads: u32,
+    pub(crate) groups: u32,
+    pub(crate) chunks: u32,
+    pub(crate) vec: u32,
+}
+
+impl RowShape {
+    pub(crate) const fn new(threads: u32, groups: u32, chunks: u32, vec: u32) -> Self {
+        RowShape { threads, groups, chunks, vec }
+    }
+    /// Elements of a tile.
+    pub(crate) const fn tile(self) -> u64 {
+        (self.threads * self.chunks * self.vec) as u64
+    }
+    /// Threads of a block.
+    pub(crate) const fn block(self) -> u32 {
+        self.threads * self.groups
+    }
+    /// `256x4x8`, with `g8` where a block holds several groups.
+    pub(crate) fn tag(self) -> String {
+        let groups = if self.groups > 1 { format!("g{}", self.groups) } else { String::new() };
+        format!("{}x{}x{}{groups}", self.threads, self.chunks, self.vec)
+    }
+}
+
+/// Elements of 16 bytes.
+pub(crate) const fn vec_of(dtype: DType) -> u32 {
+    (16 / dtype.size()) as u32
+}
+
+/// How many elements before a row's first one its tiling may begin: none where every row starts on 16 bytes.
+pub(crate) fn max_lead(desc: &TensorDesc, view: &RowsView, space: &RowSpace) -> u64 {
+    let size = desc.dtype.size();
+    let aligned = desc.alignment() >= 16 && view.outer.iter().zip(space.outer).all(|(&s, n)| n <= 1 || (s as u64 * size).is_multiple_of(16));
+    if view.stride != 1 || aligned { 0 } else { 16 / size - 1 }
+}
+
+/// A launch of a row kernel.
+pub(crate) fn launch(kernel: KernelId, shape: RowShape, programs: u64, cluster: u32, args: Vec<(&'static str, Arg)>) -> Launch {
+    let blocks = programs.div_ceil(shape.groups.into()) * u64::from(cluster);
+    Launch { kernel, programs, blocks, threads: shape.block(), cluster, shared: 0, args, maps: Vec::new() }
+}
+
+/// What a variant of a row kernel has in common with every other.
+pub(crate) fn variant(id: KernelId, shape: RowShape, header: &'static str, names: [&'static str; 2], config: String, set: BuildSet) -> Variant {
+    let arch = id.target.arch();
+    Variant { id, arch, header, template: names[0], config_type: names[1], config, threads: shape.block(), shared: 0, set }
+}
+
+pub(crate) fn operand<'a>(name: &'static str, desc: &'a TensorDesc) -> RowOperand<'a> {
+    RowOperand { name, desc }
+}
+
+pub(crate) mod copy {
+    //! The step that changes a layout.
+    use super::*;
+
+    pub(crate) const PARAMS: &[Param] = &[
+        Param::new("x", ArgType::Rows),
+        Param::new("out", ArgType::Rows),
+        Param::new("space", ArgType::Space),
+        Param::new("stretches", ArgType::I64),
+        Param::new("programs", ArgType::I64),
+    ];
+
+    const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
+
+    fn shape(dtype: DType, n: u64) -> RowShape {
+        if n <= 64 * u64::from(vec_of(dtype)) { RowShape::new(32, 8, 2, vec_of(dtype)) } else { RowShape::new(128, 1, 4, vec_of(dtype)) }
+    }
+
+    fn id(dtype: DType, shape: RowShape, target: Target) -> KernelId {
+        KernelId { kernel: "copy", tag: format!("{dtype}.{}", shape.tag()), target }
+    }
+
+    pub(crate) fn variants(target: Target) -> Vec<Variant> {
+        let mut all = Vec::new();
+        for dtype in DTYPES {
+            for (n, set) in [(1, BuildSet::Full), (u64::MAX, BuildSet::Ci)] {
+                let s = shape(dtype, n);
+                let config =
+                    format!(".type = ww::dtype::{dtype}, .threads = {}, .groups = {}, .chunks = {}, .vec = {}", s.threads, s.groups, s.chunks, s.vec);
+                let set = if dtype == DType::BF16 { set } else { BuildSet::Full };
+                all.push(variant(id(dtype, s, target), s, "ops/copy.h", ["Copy", "CopyConfig"], config, set));
+            }
+        }
+        all
+    }
+
+    /// Copies `x` to `out`, two views of one space. `lead` bounds the misalignment of `out`'s rows, in elements.
+    pub(crate) fn step(dtype: DType, x: RowsView, out: RowsView, space: RowSpace, lead: u64, target: Target) -> Launch {
+        let shape = shape(dtype, space.n);
+        let stretches = (space.n + lead).div_ceil(shape.tile());
+        let programs = space.rows() * stretches;
+        let args = vec![
+            ("x", Arg::Rows(x)),
+            ("out", Arg::Rows(out)),
+            ("space", Arg::Space(space)),
+            ("stretches", Arg::I64(stretches as i64)),
+            ("programs", Arg::I64(programs as i64)),
+        ];
+        launch(id(dtype, shape, target), shape, programs, 1, args)
+    }
+}
