@@ -2,8 +2,8 @@
 //
 // Element e of run c of thread t is element (c * threads + t) * vec + e of a tile.  A run is read by accesses of up to 16 bytes:
 //   tile and span aligned alike   whole words; what straddles an end of the span by elements
-//   stride 1, aligned otherwise   whole words around the run, shifted together; runs whose words leave the span by elements
-//   any other stride              by elements
+//   stride 1, aligned otherwise   16-bit elements: whole words around the run, shifted together; runs whose words leave the span by elements
+//   any other stride              by elements, as are 4-byte ones aligned otherwise: shifting would hold twice the registers
 // No byte outside the span is touched.
 #pragma once
 #include <warpwave/cuda/row_access.h>
@@ -111,7 +111,7 @@ template <RowShape S> class row_group {
     const uint32_t fill = sizeof(E) == 4 ? bits_of<E>(other) : bits_of<E>(other) * 0x10001u;
     const int shift = s.stride == 1 ? int(reinterpret_cast<uint64_t>(p)) & (kAccess - 1) : kAccess;
     if (shift == 0) load_runs<E, false>(r, at, p, 0, fill);
-    else if (kAccess > kBytes && shift < kAccess) load_runs<E, (kAccess > kBytes)>(r, at, p, shift, fill);
+    else if (kBytes < 4 && kAccess > kBytes && shift < kAccess) load_runs<E, (kBytes < 4 && kAccess > kBytes)>(r, at, p, shift, fill);
     else {
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {

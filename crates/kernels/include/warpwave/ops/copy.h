@@ -14,7 +14,7 @@ template <CopyConfig C> struct Copy {
     int64_t stretches, programs;
   };
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
-    int64_t r = program / p.stretches, i = program % p.stretches;
+    auto [r, i] = part_of(program, p.stretches);
     auto out = row_of(p.out, p.space, r);
     auto t = g.tiling(out);
     if (i >= t.count()) return;

@@ -18,7 +18,7 @@ template <MatmulReduceConfig C> struct MatmulReduce {
     int splits, reserved;
   };
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
-    int64_t r = program / p.stretches, i = program % p.stretches;
+    auto [r, i] = part_of(program, p.stretches);
     auto out = row_of(p.out, p.space, r);
     auto in = row_of(p.partial, p.space, r);
     auto t = g.tiling(out);

@@ -3,9 +3,9 @@
 #include <warpwave/tile/rows.h>
 namespace ww {
 enum class traffic { copy, read, two_in_one_out };
-struct RoofConfig { traffic kind; int threads, chunks, vec; };
+struct RoofConfig { traffic kind; int threads, groups = 1, chunks, vec; };
 template <RoofConfig C> struct Roof {
-  static constexpr RowShape kShape{.threads = C.threads, .chunks = C.chunks, .vec = C.vec};
+  static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec};
   struct Params {
     const float* x;
     const float* y;     // two_in_one_out

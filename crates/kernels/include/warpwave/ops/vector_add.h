@@ -14,7 +14,7 @@ template <VectorAddConfig C> struct VectorAdd {
     int64_t programs;
   };
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
-    int64_t r = program / p.stretches, i = program % p.stretches;
+    auto [r, i] = part_of(program, p.stretches);
     auto x = row_of(p.x, p.space, r), y = row_of(p.y, p.space, r);
     auto out = row_of(p.out, p.space, r);
     auto t = g.tiling(out);

@@ -45,8 +45,21 @@ struct row_tiling {
 template <class T> struct rows_view { T* p; int64_t stride, outer[3]; };
 struct row_space { int64_t n, outer[3]; };   // width, extents of the outer dims; their product is the number of rows
 template <class T> WW_FN span<T> row_of(const rows_view<T>& v, const row_space& s, int64_t r) {
-  int64_t c = r % s.outer[2], b = r / s.outer[2] % s.outer[1], a = r / s.outer[2] / s.outer[1];
+  int64_t a = 0, b = 0, c = r;
+  if (r >= s.outer[2]) {   // 64-bit divisions, for those who need them
+    c = r % s.outer[2];
+    b = r / s.outer[2] % s.outer[1];
+    a = r / s.outer[2] / s.outer[1];
+  }
   return {v.p + a * v.outer[0] + b * v.outer[1] + c * v.outer[2], s.n, v.stride};
+}
+
+// Program i of rows that `stretches` programs share
+struct row_part { int64_t row, stretch; };
+WW_FN row_part part_of(int64_t i, int64_t stretches) {
+  if (i < stretches) return {0, i};
+  if (stretches == 1) return {i, 0};
+  return {i / stretches, i % stretches};
 }
 
 }  // namespace ww
