@@ -23,16 +23,17 @@ template <int kChunks> WW_LAYOUT_FN int chunk_at(int row, int chunk) { return ro
 // rows of whole 16-wide steps, so that a product may read past a width that is an odd multiple of 8
 WW_LAYOUT_FN int row_chunks(int cols, int elem_bytes) { return (cols * elem_bytes + 31) / 32 * 2; }
 
-// ---- fragments of mma.m16n8k16 (PTX ISA), element i of a lane's accumulator; half (low, high) of a lane's operand register
+// ---- fragments of mma.m16n8k16 (PTX ISA): element i of a lane's accumulator, half (low, high) of a lane's operand register.  Shifts, since a
+// signed division costs more.
 struct place { int row, col; };
-WW_LAYOUT_FN place acc_place(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
-WW_LAYOUT_FN place a_place(int lane, int reg, int half) { return {lane / 4 + reg % 2 * 8, lane % 4 * 2 + half + reg / 2 * 8}; }   // (m, k)
-WW_LAYOUT_FN place b_place(int lane, int reg, int half) { return {lane % 4 * 2 + half + reg * 8, lane / 4}; }                     // (k, n)
+WW_LAYOUT_FN place acc_place(int lane, int i) { return {(lane >> 2) + i / 2 * 8, (lane & 3) * 2 + i % 2}; }
+WW_LAYOUT_FN place a_place(int lane, int reg, int half) { return {(lane >> 2) + reg % 2 * 8, (lane & 3) * 2 + half + reg / 2 * 8}; }   // (m, k)
+WW_LAYOUT_FN place b_place(int lane, int reg, int half) { return {(lane & 3) * 2 + half + reg * 8, lane >> 2}; }                     // (k, n)
 
 // ---- which 8-element row of a tile a lane names to ldmatrix.x4, as (row, chunk) from the corner of a 16 x 16 piece.  Registers 0..3 are then
 // a fragment of a; registers 0,1 and 2,3 are two fragments of b, 8 columns apart.
-WW_LAYOUT_FN place rows_first(int lane) { return {lane % 16, lane / 16}; }
-WW_LAYOUT_FN place chunks_first(int lane) { return {lane % 8 + lane / 16 * 8, lane / 8 % 2}; }
+WW_LAYOUT_FN place rows_first(int lane) { return {lane & 15, lane >> 4}; }
+WW_LAYOUT_FN place chunks_first(int lane) { return {(lane & 7) + (lane >> 4) * 8, lane >> 3 & 1}; }
 template <bool kTransposed> WW_LAYOUT_FN place a_source(int lane) { return kTransposed ? chunks_first(lane) : rows_first(lane); }
 template <bool kTransposed> WW_LAYOUT_FN place b_source(int lane) { return kTransposed ? rows_first(lane) : chunks_first(lane); }
 

@@ -17,6 +17,13 @@ template <bool kTransposed> WW_FN void ldmatrix_x2(uint32_t (&r)[4], uint32_t a)
   else asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(a) : "memory");
 }
 
+// read anew where it is used: what depends on it is then not kept in registers across a product
+WW_FN int thread_index() {
+  int r;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(r));
+  return r;
+}
+
 // d += a b
 template <class T> WW_FN void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 template <> WW_FN void mma<bf16>(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {

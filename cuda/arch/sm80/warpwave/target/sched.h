@@ -1,5 +1,6 @@
-// multistage: every thread loads and computes.  A block walks tiles with the stride of the grid; the copies for its next tile start while the
-// last one is still computed.  A slot that was let go is filled again after the next block barrier, which is inside the next wait.
+// multistage: every thread loads and computes.  A block walks tiles with the stride of the grid.  A slot that was let go is filled again after
+// the next block barrier, which is inside the next wait.  With one ring the copies are issued between the steps of the batch that follows, early
+// by half of the warps and late by the others: the warps that share a scheduler then do not leave the matrix unit idle together.
 #pragma once
 #include <utility>
 #include <warpwave/target/tile.h>
@@ -30,21 +31,23 @@ template <int kMost> WW_FN void wait_group_at_most(int n) {
 
 template <class Op> constexpr int block_threads = threads_of(Op::kGroupM);
 
-template <class Op> struct block : group<block_threads<Op>> {
+template <class Op> struct block : group<block<Op>, block_threads<Op>> {
   static_assert(Op::kGroups == 1, "a group is the whole block here");
   static constexpr int kRings = Op::Rings::kCount;
   const typename Op::Params& p;
   char* memory;
+  typename Op::Tile t{};
   ring_state ring[kRings];
-  int issued = 0;          // items under way or here, mod 256
-  bool blocked = false;
-  typename Op::Tile next;  // the tile that is being loaded
-  int next_tile, tiles, next_item = 0, next_items = 0;
+  int items = 0, next = 0;   // of the tile; the next to load
+  int issued = 0;            // groups of copies, mod 256
+  bool blocked = false;      // the last fill found no free slot
+  bool due = false;          // a refill was put off
 
-  WW_FN block(const typename Op::Params& params, char* m, int count) : p(params), memory(m), next_tile(int(blockIdx.x)), tiles(count) {
-    if (next_tile >= tiles) return;
-    next = Op::tile(p, next_tile);
-    next_items = Op::items(p, next);
+  WW_FN block(const typename Op::Params& params, char* m) : p(params), memory(m) {}
+  WW_FN void start(const typename Op::Tile& tile) {
+    t = tile;
+    items = Op::items(p, t);
+    next = 0;
   }
   template <int I> WW_FN slot_of<Op, I>& slot(int s) const {
     return *reinterpret_cast<slot_of<Op, I>*>(memory + kRingOffset<Op, I> + s * int(sizeof(slot_of<Op, I>)));
@@ -68,21 +71,25 @@ template <class Op> struct block : group<block_threads<Op>> {
   }
   // items in order, until one finds no free slot
   WW_FN void refill() {
+    due = false;
 #pragma unroll 1
-    for (;;) {
-      while (next_item == next_items) {
-        if (next_tile >= tiles) return;
-        next_tile += int(gridDim.x);
-        if (next_tile >= tiles) return;
-        next = Op::tile(p, next_tile);
-        next_items = Op::items(p, next);
-        next_item = 0;
-      }
-      Op::load(*this, p, next, next_item);
+    while (next < items) {
+      Op::load(*this, p, t, next);
       if (blocked) return;
       commit_group();
       ++issued;
-      ++next_item;
+      ++next;
+    }
+  }
+  WW_FN void between_steps(int k, int steps) {
+    if (kRings == 1 && due && (k == steps - 1 || (k == 1 && this->warp < block_threads<Op> / 64))) refill();
+  }
+  WW_FN void barrier() {
+    __syncthreads();
+#pragma unroll
+    for (ring_state& r : ring) {
+      r.used -= r.freed;
+      r.freed = 0;
     }
   }
   template <int I> WW_FN const slot_of<Op, I>& wait() {
@@ -92,15 +99,15 @@ template <class Op> struct block : group<block_threads<Op>> {
       return n - 1;
     }();
     ring_state& s = ring[I];
+    if (due) refill();
 #pragma unroll 1
     for (;;) {
       bool ready = s.ready > 0;   // else its slot becomes free, and is filled, at the barrier
       if (ready) wait_group_at_most<kMost>(kRings == 1 ? s.ready - 1 : (issued - 1 - int(s.order & 255)) & 255);
-      __syncthreads();
-#pragma unroll
-      for (ring_state& r : ring) {
-        r.used -= r.freed;
-        r.freed = 0;
+      barrier();
+      if (ready && kRings == 1) {
+        due = true;
+        break;
       }
       refill();
       if (ready) break;
@@ -118,10 +125,13 @@ template <class Op> constexpr int shared_bytes = kScratchOffset<Op> + kScratchBy
 
 template <class Op> WW_FN void run_tile_op(const typename Op::Params& p) {
   extern __shared__ __align__(128) char memory[];
+  block<Op> g(p, memory);
   int tiles = Op::tiles(p);
-  block<Op> g(p, memory, tiles);
 #pragma unroll 1
-  for (int i = int(blockIdx.x); i < tiles; i += int(gridDim.x)) Op::run(g, p, Op::tile(p, i));
+  for (int i = int(blockIdx.x); i < tiles; i += int(gridDim.x)) {
+    g.start(Op::tile(p, i));
+    Op::run(g, p, g.t);
+  }
 }
 }  // namespace ww::sm80
 namespace ww {

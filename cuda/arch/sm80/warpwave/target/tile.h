@@ -182,7 +182,7 @@ template <bool kAlongK, bool kLeft, int kCount, class Tile> WW_FN void load_floa
     else
 #pragma unroll
       for (int q = 0; q < 4; ++q) {
-        uint32_t a = base + chunk_at<kC>(k + q, at / 4) * 16 + at % 4 * 4;
+        uint32_t a = base + chunk_at<kC>(k + q, at >> 2) * 16 + (at & 3) * 4;
         if constexpr (kLeft) ld_shared(a, x[i][q]);
         else if (i % 2 == 0) ld_shared(a, x[i][q], x[i + 1][q]);
       }
@@ -190,10 +190,10 @@ template <bool kAlongK, bool kLeft, int kCount, class Tile> WW_FN void load_floa
 }
 }  // namespace sm80
 
-// ---- the group: a block of kThreads
-template <int kThreads> struct group {
+// ---- the group: a block of kThreads.  Driver::between_steps(k, steps) is called between the steps of a batch.
+template <class Driver, int kThreads> struct group {
   static constexpr int index = 0;
-  int thread = int(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  int thread = int(threadIdx.x), warp = thread >> 5, lane = thread & 31;
 
   template <int M, class T, int R, int C, major U> WW_FN left_rows<shared_tile<T, R, C, U>> band(const shared_tile<T, R, C, U>& t) const {
     static_assert(M == R, "a group is the whole block here");
@@ -206,12 +206,12 @@ template <int kThreads> struct group {
   template <class T, int R, int C, major U> WW_FN left_rows<shared_tile<T, R, C, U>> whole(const shared_tile<T, R, C, U>& t) const { return {t}; }
 
   // where the warp's part of a tile begins
-  template <class Acc> WW_FN int warp_row() const { return warp / Acc::kGrid.n * (Acc::kM * 16); }
-  template <class Acc> WW_FN int warp_col() const { return warp % Acc::kGrid.n * (Acc::kN * 8); }
+  template <class Acc> WW_FN int warp_row() const { return int(unsigned(warp) / Acc::kGrid.n) * (Acc::kM * 16); }
+  template <class Acc> WW_FN int warp_col() const { return int(unsigned(warp) % Acc::kGrid.n) * (Acc::kN * 8); }
 
   // ---- products
   template <bool kAlongA, bool kAlongB, class TA, class TB, int M, int N, rows U>
-  WW_FN void batch(acc<M, N, U>& d, const TA& ta, const TB& tb, bool accumulate) const {
+  WW_FN void batch(acc<M, N, U>& d, const TA& ta, const TB& tb, bool accumulate) {
     using Acc = acc<M, N, U>;
     using T = typename TA::element;
     constexpr int K = kAlongA ? TA::kCols : TA::kRows;
@@ -224,6 +224,7 @@ template <int kThreads> struct group {
       static_assert(K % 4 == 0);
 #pragma unroll
       for (int k = 0; k < K; k += 4) {
+        if (k > 0) static_cast<Driver*>(this)->between_steps(k / 4, K / 4);
         float a[2 * Acc::kM][4], b[2 * Acc::kN][4];
         sm80::load_floats<kAlongA, true>(a, ta, lane, warp_row<Acc>(), k);
         sm80::load_floats<kAlongB, false>(b, tb, lane, warp_col<Acc>(), k);
@@ -241,6 +242,7 @@ template <int kThreads> struct group {
       if constexpr (Acc::kLate) sm80::multiply<T>(d, d.late);
 #pragma unroll
       for (int k = 1; k < kSteps; ++k) {
+        static_cast<Driver*>(this)->between_steps(k, kSteps);
         sm80::load_step(f[k % 2], a, b, k);
         sm80::multiply<T>(d, f[(k - 1) % 2]);
       }
@@ -265,7 +267,8 @@ template <int kThreads> struct group {
     batch<false, true>(d, a.t, b.t, accumulate);
   }
   // left operand in registers
-  template <bool kAlongB, class TB, class T, int M, int N, int K> WW_FN void batch(acc<M, N, rows::reduced>& d, const operand<T, M, K>& a, const TB& tb, bool accumulate) const {
+  template <bool kAlongB, class TB, class T, int M, int N, int K>
+  WW_FN void batch(acc<M, N, rows::reduced>& d, const operand<T, M, K>& a, const TB& tb, bool accumulate) const {
     using Acc = acc<M, N, rows::reduced>;
     static_assert(std::is_same_v<T, typename TB::element> && K == (kAlongB ? TB::kCols : TB::kRows) && N == (kAlongB ? TB::kRows : TB::kCols));
     static_assert((TB::kUse == major::k) == kAlongB, "a tile is read against its use");
@@ -342,7 +345,7 @@ template <int kThreads> struct group {
     return o;
   }
   template <class Tile> WW_FN static uint32_t element_address(const Tile& t, sm80::place p, int row, int col) {
-    return t.address(row + p.row, (col + p.col) / Tile::kVec) + (col + p.col) % Tile::kVec * int(sizeof(typename Tile::element));
+    return t.address(row + p.row, int(unsigned(col + p.col) / Tile::kVec)) + (col + p.col) % Tile::kVec * int(sizeof(typename Tile::element));
   }
   template <class T, int M, int N, rows U, major V> WW_FN void put(shared_tile<T, M, N, V>& t, const acc<M, N, U>& a) const {
     using Acc = acc<M, N, U>;
@@ -448,7 +451,7 @@ template <int kThreads> struct group {
   template <class V, int M, int N, rows U> WW_FN void store_chunks(const V& v, coord corner, acc<M, N, U>& a) const {
     using Acc = acc<M, N, U>;
     using T = std::remove_pointer_t<decltype(v.p)>;
-    int quarter = lane % 4, row = corner.row + warp_row<Acc>() + lane / 4, col = corner.col + warp_col<Acc>() + quarter * 8;
+    int quarter = lane & 3, row = corner.row + warp_row<Acc>() + (lane >> 2), col = corner.col + warp_col<Acc>() + quarter * 8;
     T* at = v.at(corner.batch, corner.plane, row, col);
 #pragma unroll
     for (int m = 0; m < Acc::kM; ++m)
@@ -500,10 +503,10 @@ template <int kThreads> struct group {
     });
   }
   template <class T, int M> WW_FN void store_column(const column_view<T>& v, coord at, const column<M>& c) const {
-    if (lane % 4 != 0) return;
+    if ((lane & 3) != 0) return;
     T* p = v.p + at.batch * v.batch_stride + at.plane * v.plane_stride;
     sm80::each_row(c, [&](float x, int m, int h) {
-      int row = at.row + (warp * kColumnTiles<M> + m) * 16 + h * 8 + lane / 4;
+      int row = at.row + (warp * kColumnTiles<M> + m) * 16 + h * 8 + (lane >> 2);
       if (row < v.rows) p[row] = from_float<T>(x);
     });
   }
@@ -512,6 +515,7 @@ template <int kThreads> struct group {
   template <class T, int R, int C, major U, class V> WW_FN void copy_async(shared_tile<T, R, C, U>& dst, const V& v, coord c) const {
     using Tile = shared_tile<T, R, C, U>;
     constexpr int kVec = Tile::kVec, kChunks = Tile::kChunks, kTotal = R * kChunks;
+    int thread = sm80::thread_index();
     const T* corner = v.at(c.batch, c.plane, c.row, c.col);
     int rows_left = v.rows - c.row, cols_left = v.cols - c.col;
     if (C % (2 * kVec) != 0 && cols_left > C) cols_left = C;
@@ -519,10 +523,10 @@ template <int kThreads> struct group {
     if (v.flags & kRowsAligned) {
 #pragma unroll
       for (int i = 0; i < (kTotal + kThreads - 1) / kThreads; ++i) {
-        int id = i * kThreads + thread, r = id / kChunks, q = id % kChunks;
+        int id = i * kThreads + thread, r = int(unsigned(id) / kChunks), q = int(unsigned(id) % kChunks);
         if constexpr (kThreads % kChunks == 0) {
-          r = i * (kThreads / kChunks) + thread / kChunks;
-          q = thread % kChunks;
+          r = i * (kThreads / kChunks) + int(unsigned(thread) / kChunks);
+          q = int(unsigned(thread) % kChunks);
         }
         if (kTotal % kThreads != 0 && id >= kTotal) break;
         int bytes = (cols_left - q * kVec) * int(sizeof(T));
@@ -533,7 +537,7 @@ template <int kThreads> struct group {
     }
 #pragma unroll 1
     for (int id = thread; id < kTotal; id += kThreads) {
-      int r = id / kChunks, q = id % kChunks, n = r < rows_left ? cols_left - q * kVec : 0;
+      int r = int(unsigned(id) / kChunks), q = int(unsigned(id) % kChunks), n = r < rows_left ? cols_left - q * kVec : 0;
       const T* src = corner + r * v.row_stride + q * kVec;
       uint32_t to = base + sm80::chunk_at<kChunks>(r, q) * 16;
       if (sizeof(T) == 4 || reinterpret_cast<uintptr_t>(src) % 4 == 0) {
