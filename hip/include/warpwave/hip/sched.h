@@ -29,55 +29,33 @@ template <class Tile, int kThreads> struct copier {
   WW_GLOBAL const T* base;
   int64_t stride;
   int rows, cols;   // of the tile, that exist
-  bool wide;        // every chunk lies in the view whole or not at all, on an address of 16 bytes
+  bool wide;        // every chunk lies in the view whole or not at all: only a tile cut within a chunk is not
 
   template <int kMap> WW_FN copier(const view<const T, kMap>& v, coord c) : base((WW_GLOBAL const T*)v.at(c.batch, c.plane, c.row, c.col)), stride(v.row_stride) {
-    rows = v.rows - c.row < Tile::kRows ? v.rows - c.row : Tile::kRows;
-    cols = v.cols - c.col < Tile::kCols ? v.cols - c.col : Tile::kCols;
-    wide = (v.flags & kRowsAligned) && cols % kPer == 0;
+    rows = lower(v.rows - c.row, Tile::kRows);
+    cols = lower(v.cols - c.col, Tile::kCols);
+    wide = cols % kPer == 0;
   }
   WW_FN static int row_of(int unit, int j) { return unit / S::kAcross * S::kTurn + j; }
   WW_FN static int col_of(int unit) { return unit % S::kAcross * kPer; }
-  // Outside the view the address is clamped into it: no branch, and nothing waits for a load here but the element path.
+  // Outside the view the address is clamped into it: no branch, and nothing here waits for a load.
   WW_FN void fetch(uint4* held) const {
-    if (rows <= 0 || cols <= 0) return;
-    if (wide) {
-#pragma unroll
-      for (int i = 0; i < S::kMine; ++i) {
-        int unit = i * kThreads + thread_id(), col = lower(col_of(unit), cols - kPer);
-#pragma unroll
-        for (int j = 0; j < S::kTurn; ++j) {
-          int row = lower(row_of(unit, j), rows - 1);
-          held[i * S::kTurn + j] = *(WW_GLOBAL const uint4*)(base + row * stride + col);
-        }
-      }
-      return;
-    }
+    if (rows <= 0 || cols <= 0 || !wide) return;
 #pragma unroll
     for (int i = 0; i < S::kMine; ++i) {
-      int unit = i * kThreads + thread_id(), col = col_of(unit);
+      int unit = i * kThreads + thread_id(), col = lower(col_of(unit), cols - kPer);
 #pragma unroll
       for (int j = 0; j < S::kTurn; ++j) {
         int row = lower(row_of(unit, j), rows - 1);
-        uint4 w = {0, 0, 0, 0};
-#pragma unroll
-        for (int e = 0; e < kPer; ++e) {
-          uint32_t in = below(col + e, cols);
-          auto p = base + row * stride + lower(col + e, cols - 1);
-          if constexpr (sizeof(T) == 2) {
-            uint32_t x = *(WW_GLOBAL const uint16_t*)p;
-            w[e / 2] |= (x & in) << (16 * (e % 2));
-          } else {
-            uint32_t x = *(WW_GLOBAL const uint32_t*)p;
-            w[e] = x & in;
-          }
-        }
-        held[i * S::kTurn + j] = w;
-        __builtin_amdgcn_sched_barrier(0);   // one chunk's loads at a time: all at once cost 100 registers
+        held[i * S::kTurn + j] = ((WW_GLOBAL const anywhere<16>*)(base + row * stride + col))->w;
       }
     }
   }
   WW_FN void put(Tile& dst, uint4* held) const {
+    if (!wide && rows > 0) {
+      put_elements(dst);
+      return;
+    }
     if (Tile::kPadded || rows < Tile::kRows || cols < Tile::kCols) {   // here, not at the load, which would then be waited for
 #pragma unroll
       for (int i = 0; i < S::kMine; ++i)
@@ -100,6 +78,31 @@ template <class Tile, int kThreads> struct copier {
   }
 
  private:
+  // The tile at the view's right edge where that cuts a chunk: straight from global memory, a chunk a turn, so that the rare case
+  // takes neither registers nor code from the others.
+  WW_FN void put_elements(Tile& dst) const {
+#pragma unroll 1
+    for (int c = thread_id(); c < S::kChunks; c += kThreads) {
+      int row = c / S::kAcross, col = c % S::kAcross * kPer;
+      auto p = base + lower(row, rows - 1) * stride;
+      uint4 w = {0, 0, 0, 0};
+#pragma unroll
+      for (int e = 0; e < kPer; ++e) {
+        uint32_t in = below(row, rows) & below(col + e, cols);
+        auto q = p + lower(col + e, cols - 1);
+        if constexpr (sizeof(T) == 2) w[e / 2] |= (*(WW_GLOBAL const uint16_t*)q & in) << (16 * (e % 2));
+        else w[e] = *(WW_GLOBAL const uint32_t*)q & in;
+      }
+      if constexpr (!Tile::kTurned) *dst.chunk(row, col / kPer) = w;
+      else {
+#pragma unroll
+        for (int e = 0; e < kPer; ++e) {
+          if constexpr (sizeof(T) == 2) *(WW_LDS uint16_t*)dst.at(col + e, row) = uint16_t(w[e / 2] >> (16 * (e % 2)));
+          else *(WW_LDS uint32_t*)dst.at(col + e, row) = w[e];
+        }
+      }
+    }
+  }
   // kTurn rows of k x kPer neighbours -> for each neighbour kTurn elements along k
   WW_FN static void turn(Tile& dst, const uint4* x, int k, int mn) {
 #pragma unroll
@@ -124,7 +127,8 @@ template <class Tile, int kThreads> struct copier {
   }
 };
 
-// The first of several rings (one slot a tile, waited for at once) is copied straight through; holding it would cost registers all along.
+// The first of several rings has one slot and is filled once a tile, by item 0: copied straight through before all else, since holding it
+// would cost registers all along.
 template <class Op, int I> constexpr bool kHeld = Op::Rings::kCount == 1 || I > 0;
 
 template <class Op, int I> struct ring_state {
@@ -136,6 +140,8 @@ template <class Op, int I> struct ring_state {
   int item;                              // the one held, or -1
   int filled, taken, released, freed;    // freed: released, and every wave is known to be done with it
   WW_FN void start() {
+#pragma unroll
+    for (auto& x : held) x = uint4{0, 0, 0, 0};   // ends the last tile's hold on the registers
     item = -1;
     filled = taken = released = freed = 0;
   }
@@ -155,25 +161,27 @@ template <class Op> struct ring_chain<Op, -1> {
   static constexpr int kBytes = 0;
 };
 
-// What Op::load sees.  kRing < 0: fetches the next item of whatever ring; else puts the item held for that ring.
+// What Op::load sees.  kFetch: the next item of whatever ring goes into registers.  kDirect: item 0 goes into its slot.  Else the item held
+// for that ring is put.
+constexpr int kFetch = -1, kDirect = -2;
 template <class Block, int kRing> struct loader {
   Block& b;
   uint4* held = nullptr;
-  bool direct = false, done = false;
+  bool done = false;
   template <int I, class F> WW_FN void fill(F f) {
     auto& r = b.template ring<I>();
     held = r.held;
     if constexpr (kRing == I) f(r.slot(r.filled));
-    else if constexpr (kRing < 0 && kHeld<typename Block::Op, I>) {
+    if constexpr (kRing == kFetch && kHeld<typename Block::Op, I>) {
       if (r.item >= 0) return;
       f(r.slot(0));
       r.item = b.next;
       done = true;
-    } else if constexpr (kRing < 0) {
-      if (!r.room()) return;
-      direct = true;
-      f(r.slot(r.filled));
-      ++r.filled;
+    }
+    if constexpr (kRing == kDirect && !kHeld<typename Block::Op, I>) {
+      static_assert(depth_of<typename Block::Op, I> == 1);
+      f(r.slot(0));
+      r.filled = 1;
       done = true;
     }
   }
@@ -181,14 +189,23 @@ template <class Block, int kRing> struct loader {
     using S = share<shared_tile<T, R, C, W>, Block::kThreads>;
     copier<shared_tile<T, R, C, W>, Block::kThreads> c(v, at);
     if constexpr (kRing >= 0) c.put(dst, held);
-    else if (direct) {
+    else if constexpr (kRing == kFetch) c.fetch(held);
+    else {
       uint4 x[S::kMine * S::kTurn];
       c.fetch(x);
       c.put(dst, x);
-    } else c.fetch(held);
+    }
     held += S::kMine * S::kTurn;
   }
 };
+
+// The arguments through a pointer the compiler cannot follow: read again at every use (scalar cache) instead of held in scalar registers
+// over the whole loop, with all that is computed from them.
+template <class P> WW_FN const P& fresh(const P& p) {
+  auto q = (__attribute__((address_space(4))) const P*)&p;
+  asm volatile("" : "+s"(q));
+  return *(const P*)q;
+}
 
 template <class O> struct block : group {
   using Op = O;
@@ -209,6 +226,7 @@ template <class O> struct block : group {
   // What is held goes where there is room, what is next into the registers this leaves.  False: nothing moved.
   WW_FN bool pump() {
     bool moved = false;
+    const auto& p = kRings > 1 ? fresh(this->p) : this->p;   // one ring's arguments fit the registers
     each_ring([&](auto& r, auto l) {
       if (r.item < 0 || !r.room()) return;
       Op::load(l, p, t, r.item);
@@ -219,7 +237,7 @@ template <class O> struct block : group {
 #pragma unroll
     for (int i = 0; i < (kRings > 1 ? kRings - 1 : 1); ++i)
       if (next < items) {
-        loader<block, -1> l{*this};
+        loader<block, kFetch> l{*this};
         Op::load(l, p, t, next);
         if (l.done) {
           ++next;
@@ -234,6 +252,11 @@ template <class O> struct block : group {
     next = 0;
     each_ring([](auto& r, auto) { r.start(); });
     barrier();   // the last tile's readers have gone
+    if (kRings > 1 && items > 0) {
+      loader<block, kDirect> l{*this};
+      Op::load(l, p, t, 0);
+      next = l.done;
+    }
   }
   template <int I> WW_FN const slot_of<Op, I>& wait() {
     auto& r = ring<I>();

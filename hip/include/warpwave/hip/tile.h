@@ -2,8 +2,9 @@
 //   cell                                 a lane's eight values of 16 x kCellCols: get(i), set(i, x)
 //   kStepK                               k that one step covers
 //   fragment<T>                          a lane's part of 16 rows x kStepK of the left operand
-//   load_fragment<T>(tile, row, step)    the rows from `row` on
-//   multiply<T>(cells, fragments, tile, row, step)     cells[m][n] += fragment m times the tile's rows from row + n*kCellCols on
+//   batch_lane()                         the lane, asked for once a batch
+//   load_fragment<T>(tile, row, step, lane)   the rows from `row` on
+//   multiply<T>(cells, fragments, tile, row, step, lane)   cells[m][n] += fragment m times the tile's rows from row + n*kCellCols on
 //   as_fragment<T>(cells)                kStepK columns of an accumulator as left operand
 //   waves_for(rows)                      waves of a block whose group owns so many rows
 // A batch is complete when mma_async returns: mma_wait costs nothing, and an op's `lag` is best 0.
@@ -15,7 +16,7 @@ namespace hip {
 constexpr int kParts = kWave / 16, kCellCols = 8 * kParts;
 constexpr int round_up(int a, int b) { return (a + b - 1) / b * b; }
 WW_FN int lane_id() { return thread_id() % kWave; }
-WW_FN int wave_id() { return __builtin_amdgcn_readfirstlane(thread_id() / kWave); }
+WW_FN int wave_id() { return __builtin_amdgcn_readfirstlane(thread_id() / kWave) & 15; }   // the mask tells the compiler that signs and high bits are 0
 }  // namespace hip
 }  // namespace ww
 #include <warpwave/target/matrix.h>
@@ -48,6 +49,13 @@ template <int M, int N, rows U> struct acc {
   static_assert(M % (16 * kDown) == 0, "whole cells of rows for every wave");
   static_assert(U == rows::reduced || N % (hip::kCellCols * kAcross) == 0, "whole cells of columns for every wave");
   hip::cell d[kM][kN];
+  // A start value that costs nothing keeps the compiler from carrying the last tile's sums, in registers of their own, to this one.
+  WW_FN acc() {
+#pragma unroll
+    for (auto& r : d)
+#pragma unroll
+      for (auto& c : r) c = {};
+  }
   // row and column of this lane's first element of cell (0, 0)
   WW_FN static int row() { return hip::wave_id() / kAcross * kWaveM + hip::lane_id() % 16; }
   WW_FN static int wave_col() { return kAcross == 1 ? 0 : hip::wave_id() % kAcross * kWaveN; }
@@ -124,21 +132,21 @@ template <class T, int M, int N> WW_FN operand<T, M, N> as_operand(const acc<M, 
 }
 
 namespace hip {
-// eight neighbours of a row, n of them inside
-template <class T> WW_FN void store8(WW_GLOBAL T* p, const cell& c, int n, bool aligned) {
-  if (aligned && n >= 8) {
+// Eight neighbours of a row, n of them inside; at any address (base.h: anywhere).
+template <class T> WW_FN void store8(WW_GLOBAL T* p, const cell& c, int n) {
+  if (n >= 8) {
     if constexpr (sizeof(T) == 2) {
       uint4 w;
 #pragma unroll
       for (int i = 0; i < 4; ++i) w[i] = pack<T>(c.get(2 * i), c.get(2 * i + 1));
-      *(WW_GLOBAL uint4*)p = w;
+      ((WW_GLOBAL anywhere<16>*)p)->w = w;
     } else {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         uint4 w;
 #pragma unroll
         for (int i = 0; i < 4; ++i) w[i] = __builtin_bit_cast(uint32_t, c.get(h * 4 + i));
-        ((WW_GLOBAL uint4*)p)[h] = w;
+        ((WW_GLOBAL anywhere<16>*)p)[h].w = w;
       }
     }
     return;
@@ -151,16 +159,16 @@ template <class T> WW_FN void store8(WW_GLOBAL T* p, const cell& c, int n, bool 
     }
 }
 // f(x, element) for the elements inside
-template <class T, class F> WW_FN void zip8(cell& c, WW_GLOBAL const T* p, int n, bool aligned, F f) {
-  if (aligned && n >= 8) {
+template <class T, class F> WW_FN void zip8(cell& c, WW_GLOBAL const T* p, int n, F f) {
+  if (n >= 8) {
     if constexpr (sizeof(T) == 2) {
-      uint4 w = *(WW_GLOBAL const uint4*)p;
+      uint4 w = ((WW_GLOBAL const anywhere<16>*)p)->w;
 #pragma unroll
       for (int i = 0; i < 8; ++i) c.set(i, f(c.get(i), to_float(T{uint16_t(w[i / 2] >> (16 * (i % 2)))})));
     } else {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        uint4 w = ((WW_GLOBAL const uint4*)p)[h];
+        uint4 w = ((WW_GLOBAL const anywhere<16>*)p)[h].w;
 #pragma unroll
         for (int i = 0; i < 4; ++i) c.set(h * 4 + i, f(c.get(h * 4 + i), __builtin_bit_cast(float, uint32_t(w[i]))));
       }
@@ -204,13 +212,13 @@ struct group {
     using Right = plain_tile<decltype(tile)>;
     static_assert(Tile::kMN == M && Right::kMN == N && Tile::kK == Right::kK);
     if (!accumulate) zero(d);
-    int m0 = wave_id() / A::kAcross * A::kWaveM, n0 = A::wave_col();
+    int m0 = wave_id() / A::kAcross * A::kWaveM, n0 = A::wave_col(), lane = batch_lane();
 #pragma unroll
     for (int k = 0; k < (Tile::kK + kStepK - 1) / kStepK; ++k) {
       fragment<T> f[A::kM];
 #pragma unroll
-      for (int m = 0; m < A::kM; ++m) f[m] = load_fragment<T>(a.t, m0 + m * 16, k);
-      multiply<T>(d.d, f, tile, n0, k);
+      for (int m = 0; m < A::kM; ++m) f[m] = load_fragment<T>(a.t, m0 + m * 16, k, lane);
+      multiply<T>(d.d, f, tile, n0, k, lane);
     }
   }
   template <int M, int N, class T, int K, class B> WW_FN void mma_async(acc<M, N, rows::reduced>& d, const operand<T, M, K>& a, const B& b, bool accumulate) const {
@@ -219,23 +227,24 @@ struct group {
     using Right = plain_tile<decltype(tile)>;
     static_assert(Right::kMN == N && Right::kK == K);
     if (!accumulate) zero(d);
+    int lane = batch_lane();
 #pragma unroll
     for (int k = 0; k < operand<T, M, K>::kSteps; ++k) {
       fragment<T> f[kM];
 #pragma unroll
       for (int m = 0; m < kM; ++m) f[m] = a.f[m][k];
-      multiply<T>(d.d, f, tile, 0, k);
+      multiply<T>(d.d, f, tile, 0, k, lane);
     }
   }
   template <int kInFlight, class... A> WW_FN void mma_wait(A&...) const {}
   template <class Tile> WW_FN auto load_operand(shared_band<Tile> a) const {
     using T = typename Tile::element;
     operand<T, Tile::kMN, Tile::kK> r;
-    int m0 = wave_id() * (Tile::kMN / waves_for(Tile::kMN));
+    int m0 = wave_id() * (Tile::kMN / waves_for(Tile::kMN)), lane = batch_lane();
 #pragma unroll
     for (int m = 0; m < kColumn<Tile::kMN>; ++m)
 #pragma unroll
-      for (int k = 0; k < r.kSteps; ++k) r.f[m][k] = load_fragment<T>(a.t, m0 + m * 16, k);
+      for (int k = 0; k < r.kSteps; ++k) r.f[m][k] = load_fragment<T>(a.t, m0 + m * 16, k, lane);
     return r;
   }
   // k-major: 16 bytes at a time; a tile kept turned takes two bytes at a time
@@ -269,20 +278,18 @@ struct group {
 
   template <class T, int kMap, int M, int N, rows U> WW_FN void store_direct(const view<T, kMap>& v, coord at, acc<M, N, U>& a) const {
     auto base = (WW_GLOBAL T*)v.at(at.batch, at.plane, 0, 0);
-    bool aligned = v.flags & kRowsAligned;
     int right = v.cols - at.col < N ? v.cols - at.col : N;   // columns of the tile that exist
     each_cell(a, [&](cell& c, int row, int col) {
-      if (at.row + row < v.rows) store8(base + (at.row + row) * v.row_stride + (at.col + col), c, right - col, aligned);
+      if (at.row + row < v.rows) store8(base + (at.row + row) * v.row_stride + (at.col + col), c, right - col);
     });
   }
   template <class T, int kMap, int M, int N, rows U, class S> WW_FN void store(const view<T, kMap>& v, coord at, acc<M, N, U>& a, S&) const { store_direct(v, at, a); }
   template <class T, int kMap, int M, int N, rows U, class F> WW_FN void zip_view(acc<M, N, U>& a, const view<T, kMap>& v, coord at, F f) const {
     using E = typename plain<T>::type;
     auto base = (WW_GLOBAL const E*)v.at(at.batch, at.plane, 0, 0);
-    bool aligned = v.flags & kRowsAligned;
     int right = v.cols - at.col < N ? v.cols - at.col : N;
     each_cell(a, [&](cell& c, int row, int col) {
-      if (at.row + row < v.rows) zip8<E>(c, base + (at.row + row) * v.row_stride + (at.col + col), right - col, aligned, f);
+      if (at.row + row < v.rows) zip8<E>(c, base + (at.row + row) * v.row_stride + (at.col + col), right - col, f);
     });
   }
   template <class T, int M> WW_FN void store_column(const column_view<T>& v, coord at, const column<M>& c) const {

@@ -4,6 +4,13 @@
 namespace ww::hip {
 constexpr int kStepK = 16;
 constexpr int waves_for(int rows) { return rows >= 128 ? 8 : 4; }
+// The lane, through a value the compiler cannot follow: it would compute the addresses of all fragments before the loop and spill them
+// (attention of head dim 128: 86 of 256 registers).
+WW_FN int batch_lane() {
+  int lane = lane_id();
+  asm volatile("" : "+v"(lane));
+  return lane;
+}
 using float8 = float __attribute__((ext_vector_type(8)));
 using short16 = short __attribute__((ext_vector_type(16)));
 using half16 = _Float16 __attribute__((ext_vector_type(16)));
@@ -15,23 +22,23 @@ struct cell {
 };
 template <class T> struct fragment { uint4 x[sizeof(T)]; };   // k = step*16 + 0..15
 
-template <class T, class Tile> WW_FN fragment<T> read_fragment(const Tile& t, int row, int step) {
+template <class T, class Tile> WW_FN fragment<T> read_fragment(const Tile& t, int row, int step, [[maybe_unused]] int lane) {
   fragment<T> f;
 #pragma unroll
   for (int i = 0; i < int(sizeof(T)); ++i) f.x[i] = *t.chunk(row, step * int(sizeof(T)) + i);
   return f;
 }
-template <class T, class Tile> WW_FN fragment<T> load_fragment(const Tile& t, int row, int step) { return read_fragment<T>(t, row + lane_id() % 16, step); }
+template <class T, class Tile> WW_FN fragment<T> load_fragment(const Tile& t, int row, int step, int lane) { return read_fragment<T>(t, row + lane % 16, step, lane); }
 
 template <class T> WW_FN float8 wmma(const fragment<T>& b, const fragment<T>& a, float8 d) {
   if constexpr (__is_same(T, bf16)) return __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(__builtin_bit_cast(short16, b), __builtin_bit_cast(short16, a), d);
   else return __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_bit_cast(half16, b), __builtin_bit_cast(half16, a), d);
 }
-template <class T, int M, int N, class Tile> WW_FN void multiply(cell (&d)[M][N], const fragment<T> (&a)[M], const Tile& t, int row, int step) {
+template <class T, int M, int N, class Tile> WW_FN void multiply(cell (&d)[M][N], const fragment<T> (&a)[M], const Tile& t, int row, int step, int lane) {
 #pragma unroll
   for (int n = 0; n < N; ++n) {
     if constexpr (sizeof(T) == 2) {
-      fragment<T> b = read_fragment<T>(t, row + n * kCellCols + wmma_row(lane_id() % 16), step);
+      fragment<T> b = read_fragment<T>(t, row + n * kCellCols + wmma_row(lane % 16), step, lane);
 #pragma unroll
       for (int m = 0; m < M; ++m) d[m][n].v = wmma<T>(b, a[m], d[m][n].v);
     } else {
@@ -39,7 +46,7 @@ template <class T, int M, int N, class Tile> WW_FN void multiply(cell (&d)[M][N]
       for (int c = 0; c < 4; ++c)
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
-          uint4 b = *t.chunk(row + n * kCellCols + lane_id() / 16 * 8 + i, step * 4 + c);
+          uint4 b = *t.chunk(row + n * kCellCols + lane / 16 * 8 + i, step * 4 + c);
 #pragma unroll
           for (int m = 0; m < M; ++m)
 #pragma unroll

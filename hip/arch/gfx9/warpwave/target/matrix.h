@@ -4,6 +4,7 @@
 namespace ww::hip {
 constexpr int kStepK = 32;
 constexpr int waves_for(int) { return 4; }
+WW_FN int batch_lane() { return lane_id(); }
 using float4 = float __attribute__((ext_vector_type(4)));
 using short4 = short __attribute__((ext_vector_type(4)));
 using half4 = _Float16 __attribute__((ext_vector_type(4)));
@@ -15,14 +16,14 @@ struct cell {
 };
 template <class T> struct fragment { uint4 x[sizeof(T) / 2]; };   // k = step*32 + lane/16*8 + 0..7
 
-template <class T, class Tile> WW_FN fragment<T> read_fragment(const Tile& t, int row, int step) {
+template <class T, class Tile> WW_FN fragment<T> read_fragment(const Tile& t, int row, int step, [[maybe_unused]] int lane) {
   fragment<T> f;
   constexpr int kParts16 = sizeof(T) / 2;
 #pragma unroll
-  for (int i = 0; i < kParts16; ++i) f.x[i] = *t.chunk(row, (step * 4 + lane_id() / 16) * kParts16 + i);
+  for (int i = 0; i < kParts16; ++i) f.x[i] = *t.chunk(row, (step * 4 + lane / 16) * kParts16 + i);
   return f;
 }
-template <class T, class Tile> WW_FN fragment<T> load_fragment(const Tile& t, int row, int step) { return read_fragment<T>(t, row + lane_id() % 16, step); }
+template <class T, class Tile> WW_FN fragment<T> load_fragment(const Tile& t, int row, int step, int lane) { return read_fragment<T>(t, row + lane % 16, step, lane); }
 
 // d^T += b^T a^T over four (16-bit: of each lane four) of the eight k that a lane holds
 template <class T> WW_FN float4 mfma(const fragment<T>& b, const fragment<T>& a, int part, float4 d) {
@@ -34,12 +35,12 @@ template <class T> WW_FN float4 mfma(const fragment<T>& b, const fragment<T>& a,
     else return __builtin_amdgcn_mfma_f32_16x16x16f16(__builtin_bit_cast(half4, y), __builtin_bit_cast(half4, x), d, 0, 0, 0);
   }
 }
-template <class T, int M, int N, class Tile> WW_FN void multiply(cell (&d)[M][N], const fragment<T> (&a)[M], const Tile& t, int row, int step) {
+template <class T, int M, int N, class Tile> WW_FN void multiply(cell (&d)[M][N], const fragment<T> (&a)[M], const Tile& t, int row, int step, int lane) {
   fragment<T> b[N][2];
 #pragma unroll
   for (int n = 0; n < N; ++n)
 #pragma unroll
-    for (int h = 0; h < 2; ++h) b[n][h] = read_fragment<T>(t, row + n * kCellCols + mfma_row(lane_id() % 16, h), step);
+    for (int h = 0; h < 2; ++h) b[n][h] = read_fragment<T>(t, row + n * kCellCols + mfma_row(lane % 16, h), step, lane);
 #pragma unroll
   for (int part = 0; part < (sizeof(T) == 4 ? 8 : 2); ++part)
 #pragma unroll
