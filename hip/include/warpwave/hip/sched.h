@@ -28,6 +28,7 @@ template <class Tile, int kThreads> struct copier {
   static constexpr int kPer = Tile::kPer;
   WW_GLOBAL const T* base;
   int64_t stride;
+  int me = opaque(thread_id());
   int rows, cols;   // of the tile, that exist
   bool wide;        // every chunk lies in the view whole or not at all: only a tile cut within a chunk is not
 
@@ -43,7 +44,7 @@ template <class Tile, int kThreads> struct copier {
     if (rows <= 0 || cols <= 0 || !wide) return;
 #pragma unroll
     for (int i = 0; i < S::kMine; ++i) {
-      int unit = i * kThreads + thread_id(), col = lower(col_of(unit), cols - kPer);
+      int unit = i * kThreads + me, col = lower(col_of(unit), cols - kPer);
 #pragma unroll
       for (int j = 0; j < S::kTurn; ++j) {
         int row = lower(row_of(unit, j), rows - 1);
@@ -61,7 +62,7 @@ template <class Tile, int kThreads> struct copier {
       for (int i = 0; i < S::kMine; ++i)
 #pragma unroll
         for (int j = 0; j < S::kTurn; ++j) {
-          int unit = i * kThreads + thread_id();
+          int unit = i * kThreads + me;
           uint32_t in = below(row_of(unit, j), rows) & below(col_of(unit), cols);
           uint4& x = held[i * S::kTurn + j];
 #pragma unroll
@@ -70,7 +71,7 @@ template <class Tile, int kThreads> struct copier {
     }
 #pragma unroll
     for (int i = 0; i < S::kMine; ++i) {
-      int unit = i * kThreads + thread_id();
+      int unit = i * kThreads + me;
       if (S::kUnits % kThreads != 0 && unit >= S::kUnits) continue;
       if constexpr (!Tile::kTurned) *dst.chunk(row_of(unit, 0), unit % S::kAcross) = held[i];
       else turn(dst, held + i * S::kTurn, row_of(unit, 0), col_of(unit));
@@ -82,7 +83,7 @@ template <class Tile, int kThreads> struct copier {
   // takes neither registers nor code from the others.
   WW_FN void put_elements(Tile& dst) const {
 #pragma unroll 1
-    for (int c = thread_id(); c < S::kChunks; c += kThreads) {
+    for (int c = me; c < S::kChunks; c += kThreads) {
       int row = c / S::kAcross, col = c % S::kAcross * kPer;
       auto p = base + lower(row, rows - 1) * stride;
       uint4 w = {0, 0, 0, 0};

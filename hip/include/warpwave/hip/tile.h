@@ -2,7 +2,7 @@
 //   cell                                 a lane's eight values of 16 x kCellCols: get(i), set(i, x)
 //   kStepK                               k that one step covers
 //   fragment<T>                          a lane's part of 16 rows x kStepK of the left operand
-//   batch_lane()                         the lane, asked for once a batch
+//   opaque(i)                            a thread's number, so that addresses are computed from it anew, or not
 //   load_fragment<T>(tile, row, step, lane)   the rows from `row` on
 //   multiply<T>(cells, fragments, tile, row, step, lane)   cells[m][n] += fragment m times the tile's rows from row + n*kCellCols on
 //   as_fragment<T>(cells)                kStepK columns of an accumulator as left operand
@@ -212,7 +212,7 @@ struct group {
     using Right = plain_tile<decltype(tile)>;
     static_assert(Tile::kMN == M && Right::kMN == N && Tile::kK == Right::kK);
     if (!accumulate) zero(d);
-    int m0 = wave_id() / A::kAcross * A::kWaveM, n0 = A::wave_col(), lane = batch_lane();
+    int m0 = wave_id() / A::kAcross * A::kWaveM, n0 = A::wave_col(), lane = opaque(lane_id());
 #pragma unroll
     for (int k = 0; k < (Tile::kK + kStepK - 1) / kStepK; ++k) {
       fragment<T> f[A::kM];
@@ -227,7 +227,7 @@ struct group {
     using Right = plain_tile<decltype(tile)>;
     static_assert(Right::kMN == N && Right::kK == K);
     if (!accumulate) zero(d);
-    int lane = batch_lane();
+    int lane = opaque(lane_id());
 #pragma unroll
     for (int k = 0; k < operand<T, M, K>::kSteps; ++k) {
       fragment<T> f[kM];
@@ -240,7 +240,7 @@ struct group {
   template <class Tile> WW_FN auto load_operand(shared_band<Tile> a) const {
     using T = typename Tile::element;
     operand<T, Tile::kMN, Tile::kK> r;
-    int m0 = wave_id() * (Tile::kMN / waves_for(Tile::kMN)), lane = batch_lane();
+    int m0 = wave_id() * (Tile::kMN / waves_for(Tile::kMN)), lane = opaque(lane_id());
 #pragma unroll
     for (int m = 0; m < kColumn<Tile::kMN>; ++m)
 #pragma unroll

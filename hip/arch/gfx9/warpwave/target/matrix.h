@@ -4,7 +4,7 @@
 namespace ww::hip {
 constexpr int kStepK = 32;
 constexpr int waves_for(int) { return 4; }
-WW_FN int batch_lane() { return lane_id(); }
+WW_FN int opaque(int x) { return x; }   // see gfx11
 using float4 = float __attribute__((ext_vector_type(4)));
 using short4 = short __attribute__((ext_vector_type(4)));
 using half4 = _Float16 __attribute__((ext_vector_type(4)));
