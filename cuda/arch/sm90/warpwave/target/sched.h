@@ -9,6 +9,10 @@
 //                         matmul b: block_k rows (b_t: block_n).  Attention q: groups * 64; k and v: block_kv
 //   view that is stored:  box (64, 64, 1, 1)
 // A map that no copy reaches (no tile, no item, or a view without kRowsAligned) is never read and may hold anything.
+// What a launch asks for (shared_bytes, block_threads):
+//   shared memory   sum over rings of depth * slot + groups * scratch, rounded up to 8, + 16 * sum of depths + 40, at most 232448
+//                   a tile of a slot: rows * 128 * ceil(cols / 64) bytes; scratch: store_bufs * 8192 for 16-bit outputs, else 1
+//   threads         128 * groups + (groups > 1 ? 128 : 32)
 #pragma once
 #include <warpwave/target/tile.h>
 namespace ww {
