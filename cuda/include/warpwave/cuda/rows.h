@@ -236,6 +236,12 @@ template <RowShape S> class row_group {
 #pragma unroll
       for (int k = 0; k < kWords + kMore; k += kRegs) load_bytes<kAccess, kShifted>(&w[c][k], p - shift + c * kThreads * kRun + k * 4, in);
     }
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      if constexpr (kShifted) shift_words<kWords, kAccess>(w[c], shift);
+#pragma unroll
+      for (int k = 0; k < kWords; ++k) r.w[c][k] = w[c][k];
+    }
     int head = -1, tail = -1;
     uint32_t h[kWords], l[kWords];
     const bool edge = !at.has(-back, kSize - back + kExtra);
@@ -243,12 +249,6 @@ template <RowShape S> class row_group {
       find_edges(at, whole, head, tail);
       if (head >= 0) load_elements<E>(h, at, p + head * kThreads * kRun, kBytes, head, fill);
       if (tail >= 0) load_elements<E>(l, at, p + tail * kThreads * kRun, kBytes, tail, fill);
-    }
-#pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      if constexpr (kShifted) shift_words<kWords, kAccess>(w[c], shift);
-#pragma unroll
-      for (int k = 0; k < kWords; ++k) r.w[c][k] = w[c][k];
     }
     if (edge) {
 #pragma unroll
