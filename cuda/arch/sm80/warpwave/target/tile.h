@@ -56,7 +56,7 @@ template <int M, int N, rows U, class F> WW_FN void each(acc<M, N, U>& a, F f) {
 }
 template <int M, int N, rows U> WW_FN void clear_late(acc<M, N, U>& a) {
   a.pending = a.kNothing;
-  if constexpr (a.kLate) {
+  if constexpr (acc<M, N, U>::kLate) {
 #pragma unroll
     for (auto& f : a.late.a)
 #pragma unroll
@@ -315,7 +315,7 @@ template <class Driver, int kThreads> struct group {
   }
   template <int kInFlight, class... A> WW_FN void mma_wait(A&... done) const { (finish(done), ...); }
   template <int M, int N, rows U> WW_FN static void finish(acc<M, N, U>& d) {
-    if constexpr (d.kLate) {
+    if constexpr (acc<M, N, U>::kLate) {
       if (d.pending == d.kBf16) sm80::multiply<bf16>(d, d.late);
       else if (d.pending == d.kF16) sm80::multiply<f16>(d, d.late);
       sm80::clear_late(d);
