@@ -49,6 +49,22 @@ pub enum AttrValue {
     Bool(bool),
 }
 
+impl From<i64> for AttrValue {
+    fn from(x: i64) -> Self {
+        AttrValue::Int(x)
+    }
+}
+impl From<f64> for AttrValue {
+    fn from(x: f64) -> Self {
+        AttrValue::Float(x)
+    }
+}
+impl From<bool> for AttrValue {
+    fn from(x: bool) -> Self {
+        AttrValue::Bool(x)
+    }
+}
+
 impl fmt::Display for AttrValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -63,6 +63,7 @@ struct Config {
     block_kv: u32,
     groups: u32,
     group_rows: u32,
+    stages: u32,
     causal: bool,
 }
 
@@ -72,6 +73,11 @@ fn configs(target: Target) -> Vec<Config> {
     for dtype in DTYPES {
         for dim in [64, 128] {
             for causal in [false, true] {
+                let stages = match arch {
+                    // one slot of keys and of values: two do not fit 64 KiB beside the queries
+                    Arch::Gfx9 | Arch::Gfx11 if dim == 128 => 1,
+                    _ => 2,
+                };
                 let (block_kv, groups, group_rows) = match arch {
                     Arch::Host => (32, 2, 32),
                     // three groups hide the latencies of the softmax best; the registers left set the keys
@@ -79,7 +85,7 @@ fn configs(target: Target) -> Vec<Config> {
                     Arch::Sm80 => (64, 1, 128),
                     Arch::Gfx9 | Arch::Gfx11 => (64, 1, 64),
                 };
-                all.push(Config { dtype, arch, dim, block_kv, groups, group_rows, causal });
+                all.push(Config { dtype, arch, dim, block_kv, groups, group_rows, stages, causal });
             }
         }
     }
@@ -106,8 +112,8 @@ impl Config {
         let (q, kv) = (self.groups * self.group_rows * self.dim * 2, self.block_kv * self.dim * 2);
         match self.arch {
             Arch::Host => 0,
-            Arch::Sm90 => q + 4 * kv + self.groups * 64 * 64 * 2 + 8 * 2 * 5 + 48,
-            _ => q + 4 * kv,
+            Arch::Sm90 => q + 2 * self.stages * kv + self.groups * 64 * 64 * 2 + 8 * 2 * (1 + 2 * self.stages) + 48,
+            _ => q + 2 * self.stages * kv,
         }
     }
 }
@@ -278,8 +284,8 @@ impl Op for Attention {
                 template: "Attention",
                 config_type: "AttentionConfig",
                 config: format!(
-                    ".type = ww::dtype::{}, .dim = {}, .block_kv = {}, .groups = {}, .group_rows = {}, .causal = {}",
-                    c.dtype, c.dim, c.block_kv, c.groups, c.group_rows, c.causal
+                    ".type = ww::dtype::{}, .dim = {}, .block_kv = {}, .groups = {}, .group_rows = {}, .stages = {}, .causal = {}",
+                    c.dtype, c.dim, c.block_kv, c.groups, c.group_rows, c.stages, c.causal
                 ),
                 threads: c.threads(),
                 shared: c.shared(),
