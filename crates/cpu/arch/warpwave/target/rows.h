@@ -1,5 +1,5 @@
 // Row ops on the host: the values of all threads of a row group lie in one array in the order of the row.
-// A reduction adds in the order of a GPU: a thread's own elements in order, then the lanes of a warp pairwise by xor, then warps by number.
+// A reduction adds in the order that warpwave/tile/rows.h fixes, for warps of kWarp lanes.
 #pragma once
 #include <warpwave/tile/rows.h>
 namespace ww {
@@ -104,7 +104,7 @@ template <RowShape S, int kWarp> struct row_group {
     return max(l);
   }
   float sum(const values& v) const {
-    lane_values l = lanes(0.f);
+    lane_values l = lanes(-0.f);   // adds nothing, not even a sign
     fold(l, v, [](float a, float b) { return a + b; });
     return sum(l);
   }
