@@ -55,6 +55,11 @@ constexpr int kWave = 32;
 #endif
 using uint4 = uint32_t __attribute__((ext_vector_type(4)));
 using uint2 = uint32_t __attribute__((ext_vector_type(2)));
+// A value that the compiler must not follow, in scalar or vector registers (hip/tests/emulate defines them as nothing).
+#ifndef WW_OPAQUE_SCALAR
+#define WW_OPAQUE_SCALAR(x) asm volatile("" : "+s"(x))
+#define WW_OPAQUE_VECTOR(x) asm volatile("" : "+v"(x))
+#endif
 #define WW_GLOBAL __attribute__((address_space(1)))
 #define WW_LDS __attribute__((address_space(3)))
 

@@ -204,7 +204,7 @@ template <class Block, int kRing> struct loader {
 // over the whole loop, with all that is computed from them.
 template <class P> WW_FN const P& fresh(const P& p) {
   auto q = (__attribute__((address_space(4))) const P*)&p;
-  asm volatile("" : "+s"(q));
+  WW_OPAQUE_SCALAR(q);
   return *(const P*)q;
 }
 

@@ -7,7 +7,7 @@ constexpr int waves_for(int rows) { return rows >= 128 ? 8 : 4; }
 // A lane or thread number the compiler cannot follow: else it computes the addresses of all fragments before the loop and spills them
 // (attention of head dim 128: 86 of 256 registers).
 WW_FN int opaque(int x) {
-  asm volatile("" : "+v"(x));
+  WW_OPAQUE_VECTOR(x);
   return x;
 }
 using float8 = float __attribute__((ext_vector_type(8)));
