@@ -184,9 +184,16 @@ fn disassembler(tool: &Tool, target: Target) -> Command {
     command
 }
 
-/// How many lines hold each name, as the start of an instruction.
+/// How many lines hold an instruction of this name. A name with dots, `LDG.E.128`, also counts where more parts stand between: `LDG.E.NA.128`.
 fn count(code: &str, name: &str) -> usize {
-    code.lines().filter(|line| line.split_whitespace().any(|word| word.starts_with(name))).count()
+    let is = |word: &str| match name.split_once('.') {
+        None => word.starts_with(name),
+        Some((first, rest)) => {
+            let mut parts = word.split('.');
+            parts.next() == Some(first) && rest.split('.').all(|wanted| parts.any(|p| p == wanted))
+        }
+    };
+    code.lines().filter(|line| line.split_whitespace().any(is)).count()
 }
 
 fn count_table(names: &[&str], kernels: &[&Entry], code: &[String]) -> String {
@@ -213,8 +220,8 @@ mod tests {
     }
 
     #[test]
-    fn instructions_are_counted_by_their_first_letters() {
-        let code = "        /*0010*/                   HGMMA.64x64x16.F32 R24, gdesc ;\n  /*0020*/ LDG.E.128.CONSTANT R4, [R2] ;\n  /*0030*/ @P0 LDG.E R4 ;\n";
-        assert_eq!((count(code, "HGMMA"), count(code, "LDG.E.128"), count(code, "HMMA")), (1, 1, 0));
+    fn instructions_are_counted_by_name() {
+        let code = "  LDG.E.NA.128 R1, [R2] ; STG.E R3\n        /*0010*/                   HGMMA.64x64x16.F32 R24, gdesc ;\n  /*0020*/ LDG.E.128.CONSTANT R4, [R2] ;\n  /*0030*/ @P0 LDG.E R4 ;\n";
+        assert_eq!((count(code, "HGMMA"), count(code, "LDG.E.128"), count(code, "HMMA")), (1, 2, 0));
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod manifest;
 pub(crate) mod pack;
 pub(crate) mod progress;
 pub(crate) mod resources;
+pub(crate) mod source;
 pub(crate) mod targets;
 
 use anyhow::{Context, Result};
