@@ -2,10 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod ci;
 mod inspect;
+mod resources;
 mod support;
+mod support_table;
 mod tidy;
 mod toolchain;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -27,6 +31,16 @@ enum Command {
     Inspect(inspect::Args),
     /// Checks the rules of the house.
     Tidy(tidy::Args),
+    /// The main job: compilers, kernels for every vendor, every op checked on every device found.
+    Verify(verify::Args),
+    /// Runs all tests: every row of CI that a change must pass.
+    Test,
+    /// Runs rows of CI, also those on request.
+    Ci(ci::Args),
+    /// Writes or checks what each built kernel takes of a device.
+    Resources(resources::Args),
+    /// Writes or checks the README's support table.
+    Support(support_table::Args),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +49,11 @@ fn main() -> ExitCode {
         Command::Build(args) => build::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Tidy(args) => tidy::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Test => ci::test(),
+        Command::Ci(args) => ci::run(&args),
+        Command::Resources(args) => resources::run(&args),
+        Command::Support(args) => support_table::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
