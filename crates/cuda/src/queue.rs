@@ -1,0 +1,479 @@
+//! Streams, events, graphs.
+
+use crate::args::{Block, encode_map};
+use crate::context::{Context, Relaxed, lock};
+use crate::driver::{check, cu, text};
+use crate::memory;
+use crate::module::of_kernel;
+use cudarc::driver::sys::{self, CUevent, CUgraph, CUgraphExec, CUresult, CUstream};
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex};
+use warpwave_hal::{BoundLaunch, BoundStep, DeviceBuffer, DeviceError, Event, Graph, Queue, Work};
+
+/// Buffers that a queue holds before it looks which it can let go.
+const HELD: usize = 64;
+
+/// Buffers by the address of what the Arc holds.
+type Buffers = HashMap<usize, DeviceBuffer>;
+
+/// A stream and what its work uses. Shared by a queue, its graphs, and for a moment by an allocation that is short of memory.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    context: Arc<Context>,
+    raw: CUstream,
+    owned: bool,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// Used by work that may not be done.
+    live: Buffers,
+    /// As `live`, but nobody else holds them: free once the event has passed. Oldest first.
+    marked: VecDeque<(CUevent, Vec<DeviceBuffer>)>,
+    /// How many `live` ones make `sweep` worth while.
+    limit: usize,
+    /// While capturing: what the graph uses.
+    recording: Option<Buffers>,
+}
+
+// SAFETY: the handles are those of the driver, whose functions may be called from any thread; the rest is Send and Sync or behind the lock
+unsafe impl Send for Stream {}
+// SAFETY: as above
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    fn new(context: Arc<Context>, raw: CUstream, owned: bool) -> Arc<Self> {
+        let held = Held { limit: HELD, ..Held::default() };
+        let stream = Arc::new(Stream { context, raw, owned, held: Mutex::new(held) });
+        stream.context.add_stream(&stream);
+        stream
+    }
+
+    fn name(&self) -> &str {
+        &self.context.name
+    }
+
+    /// Keeps buffers until the work that was just enqueued is done. Called behind the enqueueing while the caller still holds them: what another
+    /// thread lets go in between was held for earlier work.
+    fn hold<'a>(&self, buffers: impl IntoIterator<Item = &'a DeviceBuffer>) -> Result<(), DeviceError> {
+        let mut guard = lock(&self.held);
+        let held = &mut *guard;
+        let list = held.recording.as_mut().unwrap_or(&mut held.live);
+        for b in buffers {
+            list.entry(Arc::as_ptr(b).addr()).or_insert_with(|| b.clone());
+        }
+        let many = held.live.len() > held.limit;
+        drop(guard);
+        if many { self.sweep() } else { Ok(()) }
+    }
+
+    /// Lets go of buffers whose work is done, and marks the end of the work of those that nobody else holds. The context is current.
+    pub(crate) fn sweep(&self) -> Result<(), DeviceError> {
+        let _relaxed = Relaxed::new();
+        let mut done = Vec::new();
+        let mut held = lock(&self.held);
+        while let Some(&(event, _)) = held.marked.front() {
+            // SAFETY: the event is one of `sweep`, destroyed only when it leaves the list
+            if unsafe { sys::cuEventQuery(event) } == CUresult::CUDA_ERROR_NOT_READY {
+                break;
+            }
+            // SAFETY: as above
+            let _ = unsafe { sys::cuEventDestroy_v2(event) };
+            done.extend(held.marked.pop_front());
+        }
+        let orphan = |b: &DeviceBuffer| Arc::strong_count(b) == 1;
+        if held.live.values().any(orphan) && held.recording.is_none() && !self.captured_elsewhere() {
+            let mut event: CUevent = null_mut();
+            // SAFETY: the context is current and `event` writable
+            unsafe { cu!(self.name(), cuEventCreate(&mut event, sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32)) }?;
+            // SAFETY: event and stream are live and of one context
+            if let Err(e) = unsafe { cu!(self.name(), cuEventRecord(event, self.raw)) } {
+                // SAFETY: made above
+                let _ = unsafe { sys::cuEventDestroy_v2(event) };
+                return Err(e);
+            }
+            let orphans = held.live.extract_if(|_, b| orphan(b)).map(|(_, b)| b).collect();
+            held.marked.push_back((event, orphans));
+        }
+        held.limit = HELD.max(2 * held.live.len());
+        // buffers are freed without the lock
+        drop(held);
+        drop(done);
+        Ok(())
+    }
+
+    /// Whether the owner of a borrowed stream captures it.
+    fn captured_elsewhere(&self) -> bool {
+        if self.owned {
+            return false;
+        }
+        let mut status = sys::CUstreamCaptureStatus_enum::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream is live and `status` writable
+        let code = unsafe { sys::cuStreamIsCapturing(self.raw, &mut status) };
+        code != CUresult::CUDA_SUCCESS || status != sys::CUstreamCaptureStatus_enum::CU_STREAM_CAPTURE_STATUS_NONE
+    }
+
+    /// Whether work is captured into a graph instead of running.
+    pub(crate) fn is_capturing(&self) -> bool {
+        lock(&self.held).recording.is_some() || self.captured_elsewhere()
+    }
+
+    /// Waits for all work and lets go of what it used. The context is current.
+    pub(crate) fn finish(&self) -> Result<(), DeviceError> {
+        // taken first: what another thread adds while this one waits may be for later work
+        let (live, marked) = {
+            let mut held = lock(&self.held);
+            held.limit = HELD;
+            (std::mem::take(&mut held.live), std::mem::take(&mut held.marked))
+        };
+        // SAFETY: the stream is live
+        if let Err(e) = unsafe { cu!(self.name(), cuStreamSynchronize(self.raw)) } {
+            let mut held = lock(&self.held);
+            held.live.extend(live);
+            for entry in marked.into_iter().rev() {
+                held.marked.push_front(entry);
+            }
+            return Err(e);
+        }
+        destroy_events(&marked);
+        Ok(())
+    }
+
+    fn enqueue(&self, steps: &[BoundStep]) -> Result<(), DeviceError> {
+        for step in steps {
+            match step {
+                BoundStep::Fill(f) => self.fill(f.address, f.bytes, f.value)?,
+                BoundStep::Launch(l) => self.launch(l)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: `bind`, or the caller's check, placed the bytes inside a buffer, which is held until the work is done
+        unsafe { cu!(self.name(), cuMemsetD8Async(address, value, bytes as usize, self.raw)) }
+    }
+
+    fn launch(&self, l: &BoundLaunch) -> Result<(), DeviceError> {
+        let err = |what: String| Err(DeviceError::Launch { device: self.name().into(), kernel: l.kernel.to_string(), what });
+        let Some(grid) = u32::try_from(l.blocks).ok().filter(|&n| n <= i32::MAX as u32) else {
+            return err(format!("{} blocks: more than a grid may have", l.blocks));
+        };
+        if grid == 0 {
+            return Ok(());
+        }
+        let kernel = self.context.modules.get(self.name(), &l.kernel)?;
+        let mut block = Block::new(l, |address, map| encode_map(self.name(), address, map)).map_err(of_kernel(&l.kernel))?;
+        if block.bytes() != kernel.args {
+            return err(format!("an argument block of {} bytes for a kernel that takes {}", block.bytes(), kernel.args));
+        }
+        kernel.allow_shared(self.name(), l.shared).map_err(of_kernel(&l.kernel))?;
+        let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
+        value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: l.cluster, y: 1, z: 1 };
+        let mut attribute = sys::CUlaunchAttribute { id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, pad: [0; 4], value };
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: l.threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: l.shared,
+            hStream: self.raw,
+            attrs: &mut attribute,
+            numAttrs: u32::from(l.cluster > 1),
+        };
+        let mut params: [*mut c_void; 1] = [block.pointer()];
+        // SAFETY: one parameter, whose size was compared with the kernel's and which the driver copies before it returns; the attribute outlives
+        // the call; the memory that the block names is live and in bounds by the promise of `Queue::run`
+        let code = unsafe { sys::cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()) };
+        if is_fault(code) {
+            // not this kernel's: a launch also reports what work before it ran into
+            return check(self.name(), "cuLaunchKernelEx", code);
+        }
+        if code != CUresult::CUDA_SUCCESS {
+            let shape = format!("{grid} blocks of {} threads, clusters of {}, {} bytes shared", l.threads, l.cluster, l.shared);
+            return err(format!("cuLaunchKernelEx: {} ({shape})", text(code)));
+        }
+        Ok(())
+    }
+}
+
+/// Errors that a kernel that was launched earlier ran into.
+fn is_fault(code: CUresult) -> bool {
+    matches!(
+        code,
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUresult::CUDA_ERROR_LAUNCH_FAILED
+            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::CUDA_ERROR_INVALID_PC
+            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUresult::CUDA_ERROR_ASSERT
+            | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+    )
+}
+
+fn destroy_events(marked: &VecDeque<(CUevent, Vec<DeviceBuffer>)>) {
+    for (event, _) in marked {
+        // SAFETY: the event left the list of its stream, so nobody else destroys or uses it
+        let _ = unsafe { sys::cuEventDestroy_v2(*event) };
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.context.make_current().is_err() {
+            return;
+        }
+        let _relaxed = Relaxed::new();
+        if !self.captured_elsewhere() {
+            // an error is a fault that has ended all work of the device
+            let _ = self.finish();
+        }
+        let held = std::mem::take(&mut *lock(&self.held));
+        destroy_events(&held.marked);
+        drop(held);
+        if self.owned {
+            // SAFETY: made for this queue, and nobody else has it
+            let _ = unsafe { sys::cuStreamDestroy_v2(self.raw) };
+        }
+    }
+}
+
+/// A queue.
+#[derive(Debug)]
+pub(crate) struct CudaQueue {
+    stream: Arc<Stream>,
+}
+
+impl CudaQueue {
+    pub(crate) fn owned(context: Arc<Context>, raw: CUstream) -> Self {
+        CudaQueue { stream: Stream::new(context, raw, true) }
+    }
+
+    pub(crate) fn borrowed(context: Arc<Context>, raw: CUstream) -> Self {
+        CudaQueue { stream: Stream::new(context, raw, false) }
+    }
+
+    fn name(&self) -> &str {
+        self.stream.name()
+    }
+
+    /// The stream, where it is not being captured, with the context current.
+    fn running(&self, what: &'static str) -> Result<&Stream, DeviceError> {
+        self.stream.context.make_current()?;
+        if self.stream.is_capturing() {
+            return Err(DeviceError::Unsupported { device: self.name().into(), what });
+        }
+        Ok(&self.stream)
+    }
+
+    fn event<'a>(&self, event: &'a dyn Event, call: &'static str) -> Result<&'a CudaEvent, DeviceError> {
+        CudaEvent::of(event, self.name(), call)
+    }
+}
+
+impl Queue for CudaQueue {
+    fn upload(&self, to: &DeviceBuffer, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let stream = self.running("upload while a graph is captured")?;
+        let address = memory::range(self.name(), "cuMemcpyHtoDAsync_v2", to, offset, bytes.len() as u64)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: `range` found the bytes inside a live buffer; both sides are live until `finish` has seen the copy done
+        unsafe { cu!(self.name(), cuMemcpyHtoDAsync_v2(address, bytes.as_ptr().cast(), bytes.len(), stream.raw)) }?;
+        // whether the driver still reads the slice after the call depends on what kind of memory it is
+        stream.finish()
+    }
+
+    fn download(&self, from: &DeviceBuffer, offset: u64, out: &mut [u8]) -> Result<(), DeviceError> {
+        let stream = self.running("download while a graph is captured")?;
+        let address = memory::range(self.name(), "cuMemcpyDtoHAsync_v2", from, offset, out.len() as u64)?;
+        if !out.is_empty() {
+            // SAFETY: as in `upload`, the other way
+            unsafe { cu!(self.name(), cuMemcpyDtoHAsync_v2(out.as_mut_ptr().cast(), address, out.len(), stream.raw)) }?;
+        }
+        stream.finish()
+    }
+
+    fn fill(&self, to: &DeviceBuffer, offset: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
+        let address = memory::range(self.name(), "cuMemsetD8Async", to, offset, bytes)?;
+        self.stream.context.make_current()?;
+        self.stream.fill(address, bytes, value)?;
+        self.stream.hold([to])
+    }
+
+    unsafe fn run(&self, work: &Work) -> Result<(), DeviceError> {
+        self.stream.context.make_current()?;
+        let result = self.stream.enqueue(work.steps());
+        // steps before one that failed are under way
+        let held = self.stream.hold(work.memory());
+        result.and(held)
+    }
+
+    fn record(&self) -> Result<Box<dyn Event>, DeviceError> {
+        let stream = self.running("an event while a graph is captured")?;
+        let mut raw: CUevent = null_mut();
+        // SAFETY: the context is current and `raw` writable
+        unsafe { cu!(self.name(), cuEventCreate(&mut raw, sys::CUevent_flags_enum::CU_EVENT_DEFAULT as u32)) }?;
+        let event = CudaEvent { context: stream.context.clone(), raw };
+        // SAFETY: event and stream are live and of one context
+        unsafe { cu!(self.name(), cuEventRecord(event.raw, stream.raw)) }?;
+        Ok(Box::new(event))
+    }
+
+    fn wait(&self, event: &dyn Event) -> Result<(), DeviceError> {
+        let event = self.event(event, "cuStreamWaitEvent")?;
+        let stream = self.running("a wait while a graph is captured")?;
+        // SAFETY: both are live; the driver keeps what it needs of an event that is destroyed later
+        unsafe { cu!(self.name(), cuStreamWaitEvent(stream.raw, event.raw, 0)) }
+    }
+
+    fn sync(&self) -> Result<(), DeviceError> {
+        self.running("sync while a graph is captured")?.finish()
+    }
+
+    fn capture(&self, body: &mut dyn FnMut() -> Result<(), DeviceError>) -> Result<Box<dyn Graph>, DeviceError> {
+        let stream = self.running("a capture inside a capture")?;
+        let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is live and not capturing
+        unsafe { cu!(self.name(), cuStreamBeginCapture_v2(stream.raw, mode)) }?;
+        lock(&stream.held).recording = Some(Buffers::new());
+        let mut capture = Capture { stream, ended: false };
+        let result = body();
+        let (template, memory) = capture.end();
+        // a broken body explains more than the capture that it broke
+        result?;
+        let template = template?;
+        let mut exec: CUgraphExec = null_mut();
+        // SAFETY: `exec` is writable, the template live
+        unsafe { cu!(self.name(), cuGraphInstantiateWithFlags(&mut exec, template.0, 0)) }?;
+        Ok(Box::new(CudaGraph { stream: self.stream.clone(), exec, memory: memory.into_values().collect() }))
+    }
+}
+
+/// A capture that is under way: ended also where the body panics.
+struct Capture<'a> {
+    stream: &'a Stream,
+    ended: bool,
+}
+
+impl Capture<'_> {
+    fn end(&mut self) -> (Result<Template, DeviceError>, Buffers) {
+        self.ended = true;
+        let mut graph: CUgraph = null_mut();
+        let current = self.stream.context.make_current();
+        // SAFETY: the stream is live, `graph` writable; this is the thread that began the capture, as `capture` does not leave it
+        let result = unsafe { cu!(self.stream.name(), cuStreamEndCapture(self.stream.raw, &mut graph)) };
+        let memory = lock(&self.stream.held).recording.take().unwrap_or_default();
+        // a capture that went wrong gives no graph, and destroying none is no more than an error code
+        let template = Template(graph);
+        (current.and(result).map(|()| template), memory)
+    }
+}
+
+impl Drop for Capture<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            drop(self.end());
+        }
+    }
+}
+
+/// What a capture gives: the graph that executable ones are made from.
+struct Template(CUgraph);
+
+impl Drop for Template {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: given by `cuStreamEndCapture`, destroyed only here
+            let _ = unsafe { sys::cuGraphDestroy(self.0) };
+        }
+    }
+}
+
+#[derive(Debug)]
+struct CudaGraph {
+    stream: Arc<Stream>,
+    exec: CUgraphExec,
+    memory: Vec<DeviceBuffer>,
+}
+
+// SAFETY: the handles are those of the driver, whose functions may be called from any thread; the graph is used by one thread at a time
+unsafe impl Send for CudaGraph {}
+
+impl Graph for CudaGraph {
+    fn launch(&self) -> Result<(), DeviceError> {
+        self.stream.context.make_current()?;
+        // SAFETY: graph and stream are live, and so is the memory, which the graph holds
+        unsafe { cu!(self.stream.name(), cuGraphLaunch(self.exec, self.stream.raw)) }?;
+        self.stream.hold(&self.memory)
+    }
+}
+
+impl Drop for CudaGraph {
+    fn drop(&mut self) {
+        if self.stream.context.make_current().is_ok() {
+            // SAFETY: made by `capture`, destroyed only here; the driver lets a launch that is under way end first
+            let _ = unsafe { sys::cuGraphExecDestroy(self.exec) };
+        }
+    }
+}
+
+#[derive(Debug)]
+struct CudaEvent {
+    context: Arc<Context>,
+    raw: CUevent,
+}
+
+// SAFETY: the handle is one of the driver, whose functions may be called from any thread
+unsafe impl Send for CudaEvent {}
+
+impl CudaEvent {
+    fn of<'a>(event: &'a dyn Event, device: &str, call: &'static str) -> Result<&'a CudaEvent, DeviceError> {
+        match event.as_any().downcast_ref::<CudaEvent>() {
+            Some(e) if e.context.name == device => Ok(e),
+            _ => Err(DeviceError::Driver { device: device.into(), call, what: "the event is another device's".into() }),
+        }
+    }
+}
+
+impl Event for CudaEvent {
+    fn since(&self, earlier: &dyn Event) -> Result<f64, DeviceError> {
+        let name = &self.context.name;
+        let earlier = CudaEvent::of(earlier, name, "cuEventElapsedTime_v2")?;
+        self.context.make_current()?;
+        let _relaxed = Relaxed::new();
+        for event in [earlier.raw, self.raw] {
+            // SAFETY: both events are live
+            unsafe { cu!(name, cuEventSynchronize(event)) }?;
+        }
+        let mut ms = 0.0;
+        // SAFETY: both are live, recorded and done, and were made with timing; `ms` is writable
+        unsafe { cu!(name, cuEventElapsedTime_v2(&mut ms, earlier.raw, self.raw)) }?;
+        Ok(f64::from(ms))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for CudaEvent {
+    fn drop(&mut self) {
+        if self.context.make_current().is_ok() {
+            // SAFETY: made by `record`, destroyed only here
+            let _ = unsafe { sys::cuEventDestroy_v2(self.raw) };
+        }
+    }
+}
