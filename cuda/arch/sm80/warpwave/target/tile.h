@@ -411,12 +411,14 @@ template <class Driver, int kThreads> struct group {
   }
 
   // ---- device memory
-  // f(values of two neighbouring columns, address, columns left)
+  // f(values of two neighbouring columns, address, both lie in the view and may be accessed as one, columns left)
   template <class V, int M, int N, rows U, class F> WW_FN void each_pair(acc<M, N, U>& a, const V& v, coord corner, F f) const {
     using Acc = acc<M, N, U>;
     sm80::place p = sm80::acc_place(lane, 0);
     int row = corner.row + warp_row<Acc>() + p.row, col = corner.col + warp_col<Acc>() + p.col;
     auto* at = v.at(corner.batch, corner.plane, row, col);
+    constexpr int kPair = 2 * int(sizeof(*at));
+    bool pairs = (reinterpret_cast<uintptr_t>(at) | uintptr_t(v.row_stride) * sizeof(*at)) % kPair == 0;
 #pragma unroll
     for (int m = 0; m < Acc::kM; ++m)
 #pragma unroll
@@ -425,13 +427,13 @@ template <class Driver, int kThreads> struct group {
         auto* line = at + (m * 16 + h * 8) * v.row_stride;
 #pragma unroll
         for (int n = 0; n < Acc::kN; ++n)
-          if (int left = v.cols - col - n * 8; left > 0) f(a.d[m][n][2 * h], a.d[m][n][2 * h + 1], line + n * 8, left);
+          if (int left = v.cols - col - n * 8; left > 0) f(a.d[m][n][2 * h], a.d[m][n][2 * h + 1], line + n * 8, pairs && left > 1, left);
       }
   }
   template <class V, int M, int N, rows U> WW_FN void store_direct(const V& v, coord corner, acc<M, N, U>& a) const {
     using T = std::remove_pointer_t<decltype(v.p)>;
-    each_pair(a, v, corner, [](float x, float y, T* p, int left) {
-      if (left > 1 && reinterpret_cast<uintptr_t>(p) % (2 * sizeof(T)) == 0) {
+    each_pair(a, v, corner, [](float x, float y, T* p, bool pair, int left) {
+      if (pair) {
         if constexpr (sizeof(T) == 4) *reinterpret_cast<float2*>(p) = make_float2(x, y);
         else *reinterpret_cast<uint32_t*>(p) = pack<T>(x, y);
       } else {
@@ -491,9 +493,9 @@ template <class Driver, int kThreads> struct group {
   }
   template <class V, int M, int N, rows U, class F> WW_FN void zip_view(acc<M, N, U>& a, const V& v, coord corner, F f) const {
     using T = std::remove_const_t<std::remove_pointer_t<decltype(v.p)>>;
-    each_pair(a, v, corner, [&](float& x, float& y, const T* p, int left) {
-      if (left > 1 && reinterpret_cast<uintptr_t>(p) % (2 * sizeof(T)) == 0) {
-        struct alignas(2 * sizeof(T)) pair { T lo, hi; } c = *reinterpret_cast<const pair*>(p);
+    each_pair(a, v, corner, [&](float& x, float& y, const T* p, bool pair, int left) {
+      if (pair) {
+        struct alignas(2 * sizeof(T)) two { T lo, hi; } c = *reinterpret_cast<const two*>(p);
         x = f(x, to_float(c.lo));
         y = f(y, to_float(c.hi));
       } else {
@@ -520,16 +522,27 @@ template <class Driver, int kThreads> struct group {
     int rows_left = v.rows - c.row, cols_left = v.cols - c.col;
     if (C % (2 * kVec) != 0 && cols_left > C) cols_left = C;
     uint32_t base = sm80::shared_address(dst.data);
-    if (v.flags & kRowsAligned) {
+    // Inside: no bounds.  A copy that may be cut costs six instructions more (nvcc 13.5), so the edges have a loop of their own.
+    if ((v.flags & kRowsAligned) && rows_left >= R && cols_left >= kChunks * kVec && kTotal % kThreads == 0) {
+      if constexpr (kThreads % kChunks == 0) {
+        constexpr int kStep = kThreads / kChunks;
+        int r = int(unsigned(thread) / kChunks), q = int(unsigned(thread) % kChunks);
+        const T* src = corner + r * v.row_stride + q * kVec;
 #pragma unroll
-      for (int i = 0; i < (kTotal + kThreads - 1) / kThreads; ++i) {
-        int id = i * kThreads + thread, r = int(unsigned(id) / kChunks), q = int(unsigned(id) % kChunks);
-        if constexpr (kThreads % kChunks == 0) {
-          r = i * (kThreads / kChunks) + int(unsigned(thread) / kChunks);
-          q = int(unsigned(thread) % kChunks);
+        for (int i = 0; i < R / kStep; ++i, src += kStep * v.row_stride) sm80::copy16(base + sm80::chunk_at<kChunks>(r + i * kStep, q) * 16, src);
+      } else {
+#pragma unroll
+        for (int id = thread; id < kTotal; id += kThreads) {
+          int r = int(unsigned(id) / kChunks), q = int(unsigned(id) % kChunks);
+          sm80::copy16(base + sm80::chunk_at<kChunks>(r, q) * 16, corner + r * v.row_stride + q * kVec);
         }
-        if (kTotal % kThreads != 0 && id >= kTotal) break;
-        int bytes = (cols_left - q * kVec) * int(sizeof(T));
+      }
+      return;
+    }
+    if (v.flags & kRowsAligned) {
+#pragma unroll 1
+      for (int id = thread; id < kTotal; id += kThreads) {
+        int r = int(unsigned(id) / kChunks), q = int(unsigned(id) % kChunks), bytes = (cols_left - q * kVec) * int(sizeof(T));
         bytes = r >= rows_left || bytes < 0 ? 0 : bytes > 16 ? 16 : bytes;
         sm80::copy16(base + sm80::chunk_at<kChunks>(r, q) * 16, corner + r * v.row_stride + q * kVec, bytes);
       }
