@@ -130,7 +130,7 @@ impl Matrix {
     }
 
     fn map(&self, extents: [u64; 2], boxes: [u32; 2]) -> TensorMap {
-        if !self.is_aligned(extents) {
+        if !self.is_aligned(extents) || self.rows == 0 || self.cols == 0 {
             return TensorMap { buffer: None, dtype: self.dtype, dims: [1; 4], strides: [16; 3], boxes: [1; 4], swizzle128: false };
         }
         let size = self.dtype.size();
@@ -218,6 +218,9 @@ impl Builder<'_> {
 
     /// An operand whose rows a kernel can load, and whether it is stored transposed: as it lies, or copied into the workspace.
     fn operand(&mut self, name: &'static str, m: &Matrix, arch: Arch) -> (Matrix, bool) {
+        if m.rows == 0 || m.cols == 0 {
+            return (m.clone(), false); // K = 0: nothing is loaded
+        }
         let t = m.transposed();
         let usable = |x: &Matrix| x.has_unit_cols() && (arch != Arch::Sm90 || x.is_aligned(self.extents));
         let aligned = |x: &Matrix| x.is_aligned(self.extents);
@@ -409,8 +412,10 @@ impl Op for Matmul {
         let (Some(a), Some(b), None) = (problem.operand("a"), problem.operand("b"), problem.operand("out")) else {
             return Ok(problem);
         };
-        if a.rank() < 2 || b.rank() < 2 {
-            return Ok(problem); // check names the rule
+        for (operand, d) in [("a", a), ("b", b)] {
+            if d.rank() < 2 {
+                return Err(DescError { operand, rule: Rule::RankAtLeast, got: d.to_string(), expected: "two dimensions or more".into() });
+            }
         }
         let mut shape = a.shape.clone();
         shape[a.rank() - 1] = b.shape[b.rank() - 1];
@@ -431,7 +436,7 @@ impl Op for Matmul {
         }
         for name in ["alpha", "beta"] {
             if (p.float(name) as f32).is_infinite() && p.float(name).is_finite() {
-                return err(if name == "alpha" { "alpha" } else { "beta" }, Rule::ValueInRange, p.float(name).to_string(), "a float32".into());
+                return err(if name == "alpha" { "alpha" } else { "beta" }, Rule::ValueInRange, format!("{:e}", p.float(name)), "a float32".into());
             }
         }
         if a.rank() < 2 {

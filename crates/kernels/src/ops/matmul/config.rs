@@ -69,7 +69,8 @@ impl Config {
     /// Threads of a block.
     pub(super) fn threads(&self) -> u32 {
         match self.arch {
-            Arch::Sm90 => 128 * (self.groups + 1),
+            // beside the groups that compute: a group that hands its registers over to them, or a warp where one group needs none
+            Arch::Sm90 => 128 * self.groups + if self.groups > 1 { 128 } else { 32 },
             _ => 256,
         }
     }
