@@ -67,6 +67,8 @@ WW_FN int thread_id() { return int(__builtin_amdgcn_workitem_id_x()); }
 WW_FN int block_id() { return int(__builtin_amdgcn_workgroup_id_x()); }
 // From the dispatch packet, so that a kernel has no hidden argument whatever the code object's version.
 template <int kThreads> WW_FN int block_count() { return int(__builtin_amdgcn_grid_size_x() / kThreads); }
+// all ones where i < n: masks in vector registers, where compares would keep a pair of scalar ones each
+WW_FN uint32_t below(int i, int n) { return uint32_t(int(uint32_t(i) - uint32_t(n)) >> 31); }
 // Orders the block's shared memory and nothing else: loads from global memory stay under way.
 WW_FN void barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");

@@ -27,28 +27,44 @@ template <RowShape S> struct row_group {
   }
   template <class T> WW_FN values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) const {
     values v;
-    auto p = (WW_GLOBAL T*)s.p;
+    const place at(t.first(i), s.n);
+    auto p = (WW_GLOBAL T*)s.p + at.first * s.stride;
 #pragma unroll
     for (int c = 0; c < S.chunks; ++c) {
-      int64_t at = t.first(i) + (c * kThreads + thread) * S.vec;
-      if (s.stride == 1 && at >= 0 && at + S.vec <= s.n) load_run(p + at, &v.x[c * S.vec]);
-      else {
+      int j = (c * kThreads + thread) * S.vec;
+      float* x = &v.x[c * S.vec];
+      if (s.stride == 1 && at.whole(j)) load_run(p + j, x);
+      else if (at.meets(j)) {
+        // addresses clamped into the span, values chosen by masks in vector registers: a compare for each element holds a pair of
+        // scalar registers and spilled 20.  Opaque, or all of it is computed ahead of the branch (190 registers, not 95)
+        WW_OPAQUE_VECTOR(j);
 #pragma unroll
-        for (int e = 0; e < S.vec; ++e) v.x[c * S.vec + e] = at + e >= 0 && at + e < s.n ? to_float(load_one(p + (at + e) * s.stride)) : other;
+        for (int e = 0; e < S.vec; ++e) {
+          uint32_t in = below(j + e, at.end) & ~below(j + e, at.begin);
+          int k = j + e < at.end ? j + e : at.end - 1;
+          k = k > at.begin ? k : at.begin;
+          uint32_t y = __builtin_bit_cast(uint32_t, to_float(load_one(p + k * s.stride)));
+          x[e] = __builtin_bit_cast(float, (y & in) | (__builtin_bit_cast(uint32_t, other) & ~in));
+        }
+      } else {
+#pragma unroll
+        for (int e = 0; e < S.vec; ++e) x[e] = other;
       }
     }
     return v;
   }
   template <class T> WW_FN void store(const row_tiling& t, int64_t i, const ww::span<T>& s, const values& v) const {
-    auto p = (WW_GLOBAL T*)s.p;
+    const place at(t.first(i), s.n);
+    auto p = (WW_GLOBAL T*)s.p + at.first * s.stride;
 #pragma unroll
     for (int c = 0; c < S.chunks; ++c) {
-      int64_t at = t.first(i) + (c * kThreads + thread) * S.vec;
-      if (s.stride == 1 && at >= 0 && at + S.vec <= s.n) store_run(p + at, &v.x[c * S.vec]);
+      int j = (c * kThreads + thread) * S.vec;
+      if (s.stride == 1 && at.whole(j)) store_run(p + j, &v.x[c * S.vec]);
       else {
+        WW_OPAQUE_VECTOR(j);
 #pragma unroll
         for (int e = 0; e < S.vec; ++e)
-          if (at + e >= 0 && at + e < s.n) store_one(p + (at + e) * s.stride, v.x[c * S.vec + e]);
+          if (uint32_t(j + e - at.begin) < uint32_t(at.end - at.begin)) store_one(p + (j + e) * s.stride, v.x[c * S.vec + e]);
       }
     }
   }
@@ -59,6 +75,18 @@ template <RowShape S> struct row_group {
   WW_FN float max(const values& v) { return reduce(own(v, max_of{}), max_of{}); }
 
  private:
+  // Where the span lies, counted from the tile's first element
+  struct place {
+    int64_t first;
+    int begin, end;
+    WW_FN place(int64_t f, int64_t n) : first(f) {
+      int64_t left = n - f;
+      begin = f < 0 ? int(-f) : 0;
+      end = left > S.tile() ? S.tile() : left < begin ? begin : int(left);
+    }
+    WW_FN bool whole(int j) const { return j >= begin && j + S.vec <= end; }
+    WW_FN bool meets(int j) const { return j + S.vec > begin && j < end; }
+  };
   static constexpr int bytes_of(int element) { return S.vec * element < 16 ? S.vec * element : 16; }
   template <class T> WW_FN static auto load_one(WW_GLOBAL T* p) {
     if constexpr (sizeof(T) == 2) {

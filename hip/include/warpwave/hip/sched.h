@@ -18,8 +18,6 @@ template <class Tile, int kThreads> struct share {
   static constexpr int kAcross = Tile::kTurned ? Tile::kStoreMN / Tile::kPer : Tile::kChunks;   // units of a row
 };
 WW_FN int lower(int a, int b) { return a < b ? a : b; }
-// all ones where i < n: masks in vector registers, where compares would keep a pair of scalar ones each
-WW_FN uint32_t below(int i, int n) { return uint32_t(int(uint32_t(i) - uint32_t(n)) >> 31); }
 constexpr int kSpare = 16;   // a tile whose chunks do not divide evenly takes more; what is not used costs no register
 
 template <class Tile, int kThreads> struct copier {
