@@ -91,7 +91,7 @@ WW_FN float min(float a, float b) { return a < b ? a : b != b ? a : b; }
 
 // 2^x within 1 ulp: Taylor terms to x^7 of 2^f, |f| <= 1/2, scaled in two steps so that subnormal results round once.
 WW_FN float exp2(float x) {
-  float y = x < -152.f ? -152.f : x;
+  float y = x < -151.f ? 0.f : x;   // not by arithmetic: underflow takes the processor a hundred cycles, and masked scores are -inf
   y = y > 129.f ? 129.f : y;
   float shifted = y + 12582912.f;   // 1.5 * 2^23: the integer lies in the low bits
   float f = y - (shifted - 12582912.f);
@@ -103,9 +103,10 @@ WW_FN float exp2(float x) {
   r = r * f + 2.40226507e-1f;
   r = r * f + 6.93147181e-1f;
   r = r * f + 1.f;
-  uint32_t n = host::bits_of(shifted) - 0x4b400000u + 254u;   // n + 254 >= 102
+  uint32_t n = host::bits_of(shifted) - 0x4b400000u + 254u;   // n + 254 >= 103
   uint32_t half = n >> 1;
   r = r * host::float_of(half << 23) * host::float_of((n - half) << 23);
+  r = x < -151.f ? 0.f : r;
   return x != x ? x : r;
 }
 WW_FN float log2(float x) { return std::log2(x); }

@@ -72,28 +72,30 @@ template <RowShape S, int kWarp> struct row_group {
   }
   template <class T> values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) const {
     values v;
-    int64_t first = t.first(i);
-    if (s.stride == 1 && first >= 0 && first + S.tile() <= s.n) {
-      const T* p = s.p + first;
-      for (int j = 0; j < S.tile(); ++j) v.v[j] = to_float(p[j]);
-      return v;
+    const inside in(t.first(i), s.n);
+    for (int j = 0; j < in.begin; ++j) v.v[j] = other;
+    if (in.whole() && s.stride == 1) {
+      const T* p = s.p + in.first;
+      for (int j = 0; j < S.tile(); ++j) v.v[j] = to_float(p[j]);   // a constant count: no loop for what vectors leave over
+    } else if (s.stride == 1) {
+      const T* p = in.begin < in.end ? s.p + (in.first + in.begin) : s.p;
+      for (int j = 0, n = in.end - in.begin; j < n; ++j) v.v[in.begin + j] = to_float(p[j]);
+    } else {
+      for (int j = in.begin; j < in.end; ++j) v.v[j] = to_float(s.p[(in.first + j) * s.stride]);
     }
-    for (int j = 0; j < S.tile(); ++j) {
-      int64_t at = first + j;
-      v.v[j] = at >= 0 && at < s.n ? to_float(s.p[at * s.stride]) : other;
-    }
+    for (int j = in.end; j < S.tile(); ++j) v.v[j] = other;
     return v;
   }
   template <class T> void store(const row_tiling& t, int64_t i, const ww::span<T>& s, const values& v) const {
-    int64_t first = t.first(i);
-    if (s.stride == 1 && first >= 0 && first + S.tile() <= s.n) {
-      T* p = s.p + first;
+    const inside in(t.first(i), s.n);
+    if (in.whole() && s.stride == 1) {
+      T* p = s.p + in.first;
       for (int j = 0; j < S.tile(); ++j) p[j] = from_float<T>(v.v[j]);
-      return;
-    }
-    for (int j = 0; j < S.tile(); ++j) {
-      int64_t at = first + j;
-      if (at >= 0 && at < s.n) s.p[at * s.stride] = from_float<T>(v.v[j]);
+    } else if (s.stride == 1) {
+      T* p = in.begin < in.end ? s.p + (in.first + in.begin) : s.p;
+      for (int j = 0, n = in.end - in.begin; j < n; ++j) p[j] = from_float<T>(v.v[in.begin + j]);
+    } else {
+      for (int j = in.begin; j < in.end; ++j) s.p[(in.first + j) * s.stride] = from_float<T>(v.v[j]);
     }
   }
   float max(const lane_values& l) const { return reduce(l, [](float a, float b) { return ww::max(a, b); }); }
@@ -110,6 +112,17 @@ template <RowShape S, int kWarp> struct row_group {
   }
 
  private:
+  // Elements [begin, end) of a tile lie in the span; the tile's own first one may lie before it.
+  struct inside {
+    int64_t first;
+    int begin, end;
+    inside(int64_t at, int64_t n) : first(at) {
+      int64_t lo = at < 0 ? -at : 0, hi = n - at;
+      begin = lo < S.tile() ? int(lo) : S.tile();
+      end = hi < begin ? begin : hi < S.tile() ? int(hi) : S.tile();
+    }
+    bool whole() const { return begin == 0 && end == S.tile(); }
+  };
   // Lane 0's view of the butterfly; the operations commute, so every lane holds the same bits.
   template <class F> static float reduce(const lane_values& l, F f) {
     float all = 0;
