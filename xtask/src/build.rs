@@ -7,7 +7,7 @@ use crate::support::progress::Progress;
 use crate::support::targets::{TargetFlags, Targets};
 use crate::support::{VendorArg, human, lock, pack, resources, root, sha256, write_if_changed};
 use crate::toolchain::{self, Tool};
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use clap::ValueEnum;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Compilers that run at once; as many as there are cores by default.
     #[arg(long, short)]
     jobs: Option<usize>,
+    /// After a failing compile go on with the others; what compiles goes into the pack.
+    #[arg(long, short)]
+    keep_going: bool,
     /// Show all that a failing compiler printed, and its command.
     #[arg(long, short)]
     verbose: bool,
@@ -54,12 +57,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let known: Vec<_> = warpwave_kernels::ops().iter().map(|o| o.signature().op).collect();
         ensure!(known.contains(&op.as_str()), "unknown op `{op}`; there are {}", known.join(", "));
     }
+    let mut failed = 0;
     for vendor in [Vendor::Cuda, Vendor::Hip] {
         let targets: Vec<Target> = targets.iter().copied().filter(|t| t.vendor() == vendor).collect();
         if !targets.is_empty() {
-            build_vendor(&root, args, vendor, &targets)?;
+            failed += build_vendor(&root, args, vendor, &targets)?;
         }
     }
+    ensure!(failed == 0, "{failed} kernels failed");
     if targets.iter().any(|t| t.vendor() == Vendor::Cpu) {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let status = Command::new(cargo).current_dir(&root).args(["build", "--package", "warpwave-cpu"]).status()?;
@@ -68,21 +73,22 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn build_vendor(root: &Path, args: &Args, vendor: Vendor, targets: &[Target]) -> Result<()> {
+fn build_vendor(root: &Path, args: &Args, vendor: Vendor, targets: &[Target]) -> Result<usize> {
     let config = Targets::load(root, vendor)?;
     let kernels = root.join("target/kernels");
     let _lock = lock(&kernels)?;
     let mut headers = Headers::new(root);
     let mut tools: BTreeMap<&str, Tool> = BTreeMap::new();
+    let mut failed = 0;
     for &target in targets {
         let flags = config.target(target)?;
         if !tools.contains_key(flags.compiler.as_str()) {
             tools.insert(&flags.compiler, toolchain::ensure_compiler(root, &config, &flags.compiler)?);
         }
         let build = TargetBuild { root, args, target, config: &config, flags, tool: &tools[flags.compiler.as_str()] };
-        build.run(&mut headers)?;
+        failed += build.run(&mut headers)?;
     }
-    Ok(())
+    Ok(failed)
 }
 
 struct TargetBuild<'a> {
@@ -108,27 +114,37 @@ struct Item {
 }
 
 impl TargetBuild<'_> {
-    fn run(&self, headers: &mut Headers) -> Result<()> {
+    /// Returns how many kernels failed, which is none unless told to go on.
+    fn run(&self, headers: &mut Headers) -> Result<usize> {
         let start = Instant::now();
         let mut items = self.items(headers)?;
+        let mut failed = 0;
         let todo: Vec<usize> = (0..items.len()).filter(|&i| items[i].wanted && items[i].entry.is_none()).collect();
         if !todo.is_empty() {
             fs::create_dir_all(self.root.join(self.folder()))?;
             fs::create_dir_all(self.root.join("target/kernels/tu").join(self.target.name()))?;
-            for (i, entry) in self.compile_all(&items, &todo)? {
+            let (built, errors) = self.compile_all(&items, &todo);
+            for (i, entry) in built {
                 items[i].entry = Some(entry);
+            }
+            failed = errors.len();
+            for error in errors {
+                if !self.args.keep_going {
+                    return Err(error);
+                }
+                eprintln!("error: {error:#}");
             }
         }
         let wanted = items.iter().filter(|i| i.wanted).count();
         let entries: Vec<Entry> = items.into_iter().filter_map(|i| i.entry).collect();
         if entries.is_empty() {
             eprintln!("{}: no kernel", self.target);
-            return Ok(());
+            return Ok(failed);
         }
         let packed = self.finish(entries)?;
         let seconds = start.elapsed().as_secs_f64();
-        eprintln!("{}: {wanted} kernels, {} built in {seconds:.1} s, {}; {packed}", self.target, todo.len(), self.tool.release);
-        Ok(())
+        eprintln!("{}: {wanted} kernels, {} built in {seconds:.1} s, {}; {packed}", self.target, todo.len() - failed, self.tool.release);
+        Ok(failed)
     }
 
     fn folder(&self) -> PathBuf {
@@ -168,13 +184,13 @@ impl TargetBuild<'_> {
         Ok(items)
     }
 
-    /// Compiles on several threads; no new compile starts after one has failed.
-    fn compile_all(&self, items: &[Item], todo: &[usize]) -> Result<Vec<(usize, Entry)>> {
+    /// Compiles on several threads. Unless told to go on, no new compile starts after one has failed.
+    fn compile_all(&self, items: &[Item], todo: &[usize]) -> (Vec<(usize, Entry)>, Vec<Error>) {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let jobs = self.args.jobs.unwrap_or(cores).clamp(1, todo.len());
         let progress = Progress::steps(self.target.name(), todo.len() as u64);
         let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let results = Mutex::new(Ok(Vec::new()));
+        let results = Mutex::new((Vec::new(), Vec::new()));
         std::thread::scope(|scope| {
             for _ in 0..jobs {
                 scope.spawn(|| {
@@ -182,13 +198,12 @@ impl TargetBuild<'_> {
                         && let Some(&i) = todo.get(next.fetch_add(1, Ordering::Relaxed))
                     {
                         let result = self.compile(&items[i]);
-                        failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                        failed.fetch_or(result.is_err() && !self.args.keep_going, Ordering::Relaxed);
                         progress.done(&items[i].variant.id.to_string());
                         let mut all = results.lock().unwrap_or_else(|e| e.into_inner());
-                        match (&mut *all, result) {
-                            (Ok(list), Ok(entry)) => list.push((i, entry)),
-                            (Ok(_), Err(error)) => *all = Err(error),
-                            (Err(_), _) => {}
+                        match result {
+                            Ok(entry) => all.0.push((i, entry)),
+                            Err(error) => all.1.push(error),
                         }
                     }
                 });

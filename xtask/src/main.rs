@@ -1,9 +1,11 @@
 //! Development commands: `cargo xtask <command>`. One file for each; what they share lies in the modules below `support`.
 #![forbid(unsafe_code)]
 
+mod bindgen;
 mod build;
 mod ci;
 mod inspect;
+mod new_op;
 mod resources;
 mod support;
 mod support_table;
@@ -31,6 +33,10 @@ enum Command {
     Inspect(inspect::Args),
     /// Checks the rules of the house.
     Tidy(tidy::Args),
+    /// Writes or checks the bindings of the HIP runtime.
+    Bindgen(bindgen::Args),
+    /// Writes the files of a new op.
+    NewOp(new_op::Args),
     /// The main job: compilers, kernels for every vendor, every op checked on every device found.
     Verify(verify::Args),
     /// Runs all tests: every row of CI that a change must pass.
@@ -49,6 +55,8 @@ fn main() -> ExitCode {
         Command::Build(args) => build::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Tidy(args) => tidy::run(&args),
+        Command::Bindgen(args) => bindgen::run(&args),
+        Command::NewOp(args) => new_op::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Test => ci::test(),
         Command::Ci(args) => ci::run(&args),

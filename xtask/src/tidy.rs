@@ -103,6 +103,13 @@ fn read(root: &Path) -> Result<Tree> {
     Ok(Tree(names.map(|n| (n.to_owned(), std::fs::read_to_string(root.join(n)).unwrap_or_default())).collect()))
 }
 
+/// What the rules on files find in a checkout.
+#[cfg(test)]
+pub(crate) fn findings(root: &Path) -> Result<Vec<String>> {
+    let tree = read(root)?;
+    Ok(RULES.iter().flat_map(|r| (r.check)(&tree)).map(|f| f.to_string()).collect())
+}
+
 impl Tree {
     fn files(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(n, t)| (n.as_str(), t.as_str())).filter(move |(n, _)| wanted(n))
