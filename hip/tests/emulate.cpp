@@ -1,5 +1,6 @@
 // The AMD kernels' own code on the host (emulate.h): matmul exactly, attention and row ops against float64.
-//   clang++-19 -std=c++20 -O1 -Wno-ignored-attributes -Wno-psabi [-D__GFX9__] -I crates/kernels/include -I hip/include -I hip/arch/{gfx9,gfx11} hip/tests/emulate.cpp
+//   clang++-19 -std=c++20 -O1 -Wno-ignored-attributes -Wno-psabi -I crates/kernels/include -I hip/include \
+//     {-D__GFX9__ -I hip/arch/gfx9 | -I hip/arch/gfx11} hip/tests/emulate.cpp
 #include "emulate.h"
 #include <warpwave/target/entry.h>
 #include <warpwave/ops/attention.h>
@@ -34,7 +35,8 @@ template <class T> struct matrix {
   int64_t pitch, plane;
   int rows, cols, planes;
   // the last element lies at the guard page: nothing behind it may be read
-  matrix(int planes, int rows, int cols, int pad, int shift = 0) : pitch(cols + pad), plane(rows * int64_t(cols + pad) + 8), rows(rows), cols(cols), planes(planes) {
+  matrix(int planes, int rows, int cols, int pad, int shift = 0) : pitch(cols + pad), rows(rows), cols(cols), planes(planes) {
+    plane = rows * pitch + 8;
     int64_t n = (planes - 1) * plane + (rows - 1) * pitch + cols;
     p = reinterpret_cast<T*>(emu::memory(size_t(n < 1 ? 1 : n) * sizeof(T), shift * sizeof(T)));
   }
@@ -66,7 +68,8 @@ template <MatmulConfig C> void matmul(int m, int n, int k, int planes, int pad, 
   using T = typename Op::T;
   using Out = typename Op::Out;
   char what[200];
-  snprintf(what, sizeof what, "matmul dtype %d %dx%dx%d tile %dx%dx%d a_t %d b_t %d pad %d splits %d", int(C.in), m, n, k, C.block_m, C.block_n, C.block_k, C.a_t, C.b_t, pad, splits);
+  snprintf(what, sizeof what, "matmul dtype %d %dx%dx%d tile %dx%dx%d a_t %d b_t %d pad %d splits %d", int(C.in), m, n, k,
+           C.block_m, C.block_n, C.block_k, C.a_t, C.b_t, pad, splits);
   auto a = C.a_t ? matrix<T>(planes, k, m, pad) : matrix<T>(planes, m, k, pad);
   auto b = C.b_t ? matrix<T>(planes, n, k, pad) : matrix<T>(planes, k, n, pad);
   matrix<Out> out(planes, m, n, pad), c(planes, m, n, pad);
@@ -121,11 +124,14 @@ template <MatmulConfig C> void matmul(int m, int n, int k, int planes, int pad, 
     }
 }
 template <dtype D, int M, int N, int K, int kStages, int kLag> void matmul_all() {
-  auto each = [&](int m, int n, int k, int planes, int pad, int splits, float beta, int grid) {
-    matmul<MatmulConfig{.in = D, .out = D, .block_m = M, .block_n = N, .block_k = K, .stages = kStages, .lag = kLag}>(m, n, k, planes, pad, splits, beta, grid);
-    matmul<MatmulConfig{.in = D, .out = D, .block_m = M, .block_n = N, .block_k = K, .stages = kStages, .lag = kLag, .a_t = true}>(m, n, k, planes, pad, splits, beta, grid);
-    matmul<MatmulConfig{.in = D, .out = D, .block_m = M, .block_n = N, .block_k = K, .stages = kStages, .lag = kLag, .b_t = true}>(m, n, k, planes, pad, splits, beta, grid);
-    matmul<MatmulConfig{.in = D, .out = D, .block_m = M, .block_n = N, .block_k = K, .stages = kStages, .lag = kLag, .a_t = true, .b_t = true}>(m, n, k, planes, pad, splits, beta, grid);
+  constexpr auto config = [](bool a_t, bool b_t) {
+    return MatmulConfig{.in = D, .out = D, .block_m = M, .block_n = N, .block_k = K, .stages = kStages, .lag = kLag, .a_t = a_t, .b_t = b_t};
+  };
+  auto each = [&](auto... x) {
+    matmul<config(false, false)>(x...);
+    matmul<config(true, false)>(x...);
+    matmul<config(false, true)>(x...);
+    matmul<config(true, true)>(x...);
   };
   each(M, N, K, 1, 0, 1, 0, 1);
   each(M + 8, N + 16, 3 * K + 8, 1, 8, 1, 2, 2);
@@ -139,7 +145,8 @@ template <AttentionConfig C> void attention(int planes, int per_kv, int queries,
   using Op = Attention<C>;
   using T = typename Op::T;
   char what[200];
-  snprintf(what, sizeof what, "attention dtype %d dim %d kv %d rows %d causal %d overlap %d: %d x %d", int(C.type), C.dim, C.block_kv, C.group_rows, C.causal, C.overlap, queries, keys);
+  snprintf(what, sizeof what, "attention dtype %d dim %d kv %d rows %d causal %d overlap %d: %d x %d", int(C.type), C.dim, C.block_kv,
+           C.group_rows, C.causal, C.overlap, queries, keys);
   matrix<T> q(planes, queries, C.dim, pad), k(planes / per_kv, keys, C.dim, pad), v(planes / per_kv, keys, C.dim, pad), out(planes, queries, C.dim, pad);
   matrix<float> lse(1, planes, queries, 0);
   q.fill(uniform);
@@ -177,7 +184,10 @@ template <AttentionConfig C> void attention(int planes, int per_kv, int queries,
         l += w;
         for (int d = 0; d < C.dim; ++d) o[d] += w * to_float(v.at(h / per_kv, j, d));
       }
-      for (int d = 0; d < C.dim; ++d) worst = std::fmax(worst, std::isnan(to_float(out.at(h, i, d))) ? 1e9 : std::fabs(to_float(out.at(h, i, d)) - (l > 0 ? o[d] / l : 0)));
+      for (int d = 0; d < C.dim; ++d) {
+        double got = to_float(out.at(h, i, d));
+        worst = std::fmax(worst, std::isnan(got) ? 1e9 : std::fabs(got - (l > 0 ? o[d] / l : 0)));
+      }
       double want = l > 0 ? m + std::log(l) : -INFINITY, got = lse.at(0, h, i);
       worst_lse = std::fmax(worst_lse, want == -INFINITY ? (got == want ? 0 : 1e9) : std::isnan(got) ? 1e9 : std::fabs(got - want));
     }
@@ -275,10 +285,13 @@ template <dtype D, int V> void rows_all() {
     }
 }
 template <dtype D, int kDim, int kKv, int kRows, int kStages> void attention_all() {
+  constexpr auto config = [](bool causal, bool overlap) {
+    return AttentionConfig{.type = D, .dim = kDim, .block_kv = kKv, .groups = 1, .group_rows = kRows, .stages = kStages, .causal = causal, .overlap = overlap};
+  };
   auto each = [&](int queries, int keys, int pad) {
-    attention<AttentionConfig{.type = D, .dim = kDim, .block_kv = kKv, .groups = 1, .group_rows = kRows, .stages = kStages, .causal = false, .overlap = false}>(2, 1, queries, keys, pad);
-    attention<AttentionConfig{.type = D, .dim = kDim, .block_kv = kKv, .groups = 1, .group_rows = kRows, .stages = kStages, .causal = true, .overlap = false}>(2, 2, queries, keys, pad);
-    attention<AttentionConfig{.type = D, .dim = kDim, .block_kv = kKv, .groups = 1, .group_rows = kRows, .stages = kStages, .causal = false, .overlap = true}>(2, 2, queries, keys, pad);
+    attention<config(false, false)>(2, 1, queries, keys, pad);
+    attention<config(true, false)>(2, 2, queries, keys, pad);
+    attention<config(false, true)>(2, 2, queries, keys, pad);
   };
   each(kRows, 2 * kKv, 0);
   each(kRows + 9, 3 * kKv + 5, 8);

@@ -145,7 +145,10 @@ template <int kKind, class V> float8 wmma(V a, V b, float8 c) {
   return c;
 }
 inline int dpp(int v, int control) { return from_lane(control, v, (lane() & ~3) + (control >> (2 * (lane() & 3)) & 3)); }
-inline int swizzle(int v, int control) { return from_lane(control, v, (lane() & ~31) + (((lane() & 31 & (control & 31)) | (control >> 5 & 31)) ^ (control >> 10 & 31))); }
+inline int swizzle(int v, int control) {
+  int source = ((lane() & 31 & (control & 31)) | (control >> 5 & 31)) ^ (control >> 10 & 31);
+  return from_lane(control, v, (lane() & ~31) + source);
+}
 inline uint32_t perm(uint32_t hi, uint32_t lo, uint32_t select) {
   uint64_t both = uint64_t(hi) << 32 | lo;
   uint32_t r = 0;

@@ -63,6 +63,7 @@ using uint2 = uint32_t __attribute__((ext_vector_type(2)));
 #define WW_GLOBAL __attribute__((address_space(1)))
 #define WW_LDS __attribute__((address_space(3)))
 
+WW_FN float as_float(uint32_t x) { return __builtin_bit_cast(float, x); }
 WW_FN int thread_id() { return int(__builtin_amdgcn_workitem_id_x()); }
 WW_FN int block_id() { return int(__builtin_amdgcn_workgroup_id_x()); }
 // From the dispatch packet, so that a kernel has no hidden argument whatever the code object's version.

@@ -13,7 +13,8 @@ template <class Op> constexpr int kTileThreads = waves_for(Op::kGroupM) * kWave;
 // What a thread carries of a tile: chunks of 16 bytes.  Of a tile that is turned, squares of kTurn rows of k by one chunk.
 template <class Tile, int kThreads> struct share {
   static constexpr int kChunks = Tile::kStoreMN * Tile::kStoreK / Tile::kPer;
-  static constexpr int kTurn = !Tile::kTurned ? 1 : Tile::kPer == 8 && kChunks / 8 >= kThreads ? 8 : kChunks / 4 >= kThreads ? 4 : kChunks / 2 >= kThreads ? 2 : 1;
+  static constexpr bool busy(int turn) { return kChunks / turn >= kThreads; }
+  static constexpr int kTurn = !Tile::kTurned ? 1 : Tile::kPer == 8 && busy(8) ? 8 : busy(4) ? 4 : busy(2) ? 2 : 1;
   static constexpr int kUnits = kChunks / kTurn, kMine = (kUnits + kThreads - 1) / kThreads;
   static constexpr int kAcross = Tile::kTurned ? Tile::kStoreMN / Tile::kPer : Tile::kChunks;   // units of a row
 };
@@ -30,7 +31,9 @@ template <class Tile, int kThreads> struct copier {
   int rows, cols;   // of the tile, that exist
   bool wide;        // every chunk lies in the view whole or not at all: only a tile cut within a chunk is not
 
-  template <int kMap> WW_FN copier(const view<const T, kMap>& v, coord c) : base((WW_GLOBAL const T*)v.at(c.batch, c.plane, c.row, c.col)), stride(v.row_stride) {
+  template <int kMap> WW_FN copier(const view<const T, kMap>& v, coord c) {
+    base = (WW_GLOBAL const T*)v.at(c.batch, c.plane, c.row, c.col);
+    stride = v.row_stride;
     rows = lower(v.rows - c.row, Tile::kRows);
     cols = lower(v.cols - c.col, Tile::kCols);
     wide = cols % kPer == 0;
@@ -51,7 +54,7 @@ template <class Tile, int kThreads> struct copier {
     }
   }
   WW_FN void put(Tile& dst, uint4* held) const {
-    if (!wide && rows > 0) {
+    if (!wide && rows > 0 && cols > 0) {
       put_elements(dst);
       return;
     }
@@ -178,7 +181,7 @@ template <class Block, int kRing> struct loader {
       done = true;
     }
     if constexpr (kRing == kDirect && !kHeld<typename Block::Op, I>) {
-      static_assert(depth_of<typename Block::Op, I> == 1);
+      static_assert(depth_of<typename Block::Op, I> == 1, "the first of several rings is filled once a tile");
       f(r.slot(0));
       r.filled = 1;
       done = true;
@@ -275,7 +278,8 @@ template <class O> struct block : group {
 };
 
 template <class Op> constexpr bool kSharedScratch = sizeof(typename Op::Scratch) >= 16;   // else nothing but empty staging
-template <class Op> constexpr int kTileBytes = ring_chain<Op, Op::Rings::kCount - 1>::kBytes + (kSharedScratch<Op> ? round_up(int(sizeof(typename Op::Scratch)), 16) : 0);
+template <class Op> constexpr int kScratchBytes = kSharedScratch<Op> ? round_up(int(sizeof(typename Op::Scratch)), 16) : 0;
+template <class Op> constexpr int kTileBytes = ring_chain<Op, Op::Rings::kCount - 1>::kBytes + kScratchBytes<Op>;
 
 template <class Op> WW_FN void run_tiles(const typename Op::Params& p, WW_LDS char* memory) {
   typename Op::Scratch none;

@@ -221,7 +221,8 @@ struct group {
       multiply<T>(d.d, f, tile, n0, k, lane);
     }
   }
-  template <int M, int N, class T, int K, class B> WW_FN void mma_async(acc<M, N, rows::reduced>& d, const operand<T, M, K>& a, const B& b, bool accumulate) const {
+  template <int M, int N, class T, int K, class B>
+  WW_FN void mma_async(acc<M, N, rows::reduced>& d, const operand<T, M, K>& a, const B& b, bool accumulate) const {
     constexpr int kM = kColumn<M>;
     const auto& tile = right(b);
     using Right = plain_tile<decltype(tile)>;
@@ -283,7 +284,9 @@ struct group {
       if (at.row + row < v.rows) store8(base + (at.row + row) * v.row_stride + (at.col + col), c, right - col);
     });
   }
-  template <class T, int kMap, int M, int N, rows U, class S> WW_FN void store(const view<T, kMap>& v, coord at, acc<M, N, U>& a, S&) const { store_direct(v, at, a); }
+  template <class T, int kMap, int M, int N, rows U, class S> WW_FN void store(const view<T, kMap>& v, coord at, acc<M, N, U>& a, S&) const {
+    store_direct(v, at, a);
+  }
   template <class T, int kMap, int M, int N, rows U, class F> WW_FN void zip_view(acc<M, N, U>& a, const view<T, kMap>& v, coord at, F f) const {
     using E = typename plain<T>::type;
     auto base = (WW_GLOBAL const E*)v.at(at.batch, at.plane, 0, 0);

@@ -27,7 +27,9 @@ template <class T, class Tile> WW_FN fragment<T> read_fragment(const Tile& t, in
   for (int i = 0; i < int(sizeof(T)); ++i) f.x[i] = *t.chunk(row, step * int(sizeof(T)) + i);
   return f;
 }
-template <class T, class Tile> WW_FN fragment<T> load_fragment(const Tile& t, int row, int step, int lane) { return read_fragment<T>(t, row + lane % 16, step, lane); }
+template <class T, class Tile> WW_FN fragment<T> load_fragment(const Tile& t, int row, int step, int lane) {
+  return read_fragment<T>(t, row + lane % 16, step, lane);
+}
 
 template <class T> WW_FN float8 wmma(const fragment<T>& b, const fragment<T>& a, float8 d) {
   if constexpr (__is_same(T, bf16)) return __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(__builtin_bit_cast(short16, b), __builtin_bit_cast(short16, a), d);
@@ -49,7 +51,7 @@ template <class T, int M, int N, class Tile> WW_FN void multiply(cell (&d)[M][N]
 #pragma unroll
           for (int m = 0; m < M; ++m)
 #pragma unroll
-            for (int k = 0; k < 4; ++k) d[m][n].v[i] = __builtin_fmaf(__builtin_bit_cast(float, uint32_t(a[m].x[c][k])), __builtin_bit_cast(float, uint32_t(b[k])), d[m][n].v[i]);
+            for (int k = 0; k < 4; ++k) d[m][n].v[i] = __builtin_fmaf(as_float(a[m].x[c][k]), as_float(b[k]), d[m][n].v[i]);
         }
     }
   }

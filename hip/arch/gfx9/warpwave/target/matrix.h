@@ -23,16 +23,20 @@ template <class T, class Tile> WW_FN fragment<T> read_fragment(const Tile& t, in
   for (int i = 0; i < kParts16; ++i) f.x[i] = *t.chunk(row, (step * 4 + lane / 16) * kParts16 + i);
   return f;
 }
-template <class T, class Tile> WW_FN fragment<T> load_fragment(const Tile& t, int row, int step, int lane) { return read_fragment<T>(t, row + lane % 16, step, lane); }
+template <class T, class Tile> WW_FN fragment<T> load_fragment(const Tile& t, int row, int step, int lane) {
+  return read_fragment<T>(t, row + lane % 16, step, lane);
+}
 
 // d^T += b^T a^T over four (16-bit: of each lane four) of the eight k that a lane holds
 template <class T> WW_FN float4 mfma(const fragment<T>& b, const fragment<T>& a, int part, float4 d) {
   if constexpr (sizeof(T) == 4) {
-    return __builtin_amdgcn_mfma_f32_16x16x4f32(__builtin_bit_cast(float, uint32_t(b.x[part / 4][part % 4])), __builtin_bit_cast(float, uint32_t(a.x[part / 4][part % 4])), d, 0, 0, 0);
+    return __builtin_amdgcn_mfma_f32_16x16x4f32(as_float(b.x[part / 4][part % 4]), as_float(a.x[part / 4][part % 4]), d, 0, 0, 0);
   } else {
-    uint2 x{a.x[0][2 * part], a.x[0][2 * part + 1]}, y{b.x[0][2 * part], b.x[0][2 * part + 1]};
-    if constexpr (__is_same(T, bf16)) return __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(__builtin_bit_cast(short4, y), __builtin_bit_cast(short4, x), d, 0, 0, 0);
-    else return __builtin_amdgcn_mfma_f32_16x16x16f16(__builtin_bit_cast(half4, y), __builtin_bit_cast(half4, x), d, 0, 0, 0);
+    using part4 = pick_t<__is_same(T, bf16), short4, half4>;
+    auto x = __builtin_bit_cast(part4, uint2{a.x[0][2 * part], a.x[0][2 * part + 1]});
+    auto y = __builtin_bit_cast(part4, uint2{b.x[0][2 * part], b.x[0][2 * part + 1]});
+    if constexpr (__is_same(T, bf16)) return __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(y, x, d, 0, 0, 0);
+    else return __builtin_amdgcn_mfma_f32_16x16x16f16(y, x, d, 0, 0, 0);
   }
 }
 template <class T, int M, int N, class Tile> WW_FN void multiply(cell (&d)[M][N], const fragment<T> (&a)[M], const Tile& t, int row, int step, int lane) {
