@@ -94,7 +94,7 @@ mod tests {
         let wanted = "//! x\n\npub mod a;\npub mod b_b;\npub mod c;\n\nstatic ALL: &[&dyn Op] = &[&a::A, &c::C, &b_b::BB];\n";
         assert_eq!(register(list, "b_b", "BB").unwrap(), wanted);
         assert!(register(wanted, "a0", "A0").unwrap().contains("pub mod a;\npub mod a0;\npub mod b_b;"));
-        let (wide, tall) = ("b".repeat(50), "b".repeat(60));
+        let (wide, tall) = ("b".repeat(50), "b".repeat(64));
         let next = register(list, &wide, "B").unwrap();
         assert!(next.contains(" = &[&a::A, &c::C, &b"));
         let next = register(&next, &tall, "B").unwrap();
