@@ -1,6 +1,6 @@
 //! What row ops share: shapes of blocks, launches, the `copy` kernel.
 
-use warpwave_core::{Arg, ArgType, BuildSet, DType, KernelId, Launch, Param, RowOperand, RowSpace, RowsView, Target, TensorDesc, Variant};
+use warpwave_core::{Arg, ArgType, BuildSet, DType, KernelId, Launch, Param, RowOperand, RowSpace, RowsView, Target, TensorDesc, Variant, Vendor};
 
 /// `ww::RowShape`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +44,11 @@ pub(crate) fn max_lead(desc: &TensorDesc, view: &RowsView, space: &RowSpace) -> 
 
 /// A launch of a row kernel.
 pub(crate) fn launch(kernel: KernelId, shape: RowShape, programs: u64, cluster: u32, args: Vec<(&'static str, Arg)>) -> Launch {
-    let blocks = programs.div_ceil(shape.groups.into()) * u64::from(cluster);
+    let mut blocks = programs.div_ceil(shape.groups.into()) * u64::from(cluster);
+    if kernel.target.vendor() == Vendor::Hip {
+        // a dispatch counts its threads in 32 bits; a block walks on by the size of the grid
+        blocks = blocks.min(u64::from(u32::MAX / shape.block()));
+    }
     Launch { kernel, programs, blocks, threads: shape.block(), cluster, shared: 0, args, maps: Vec::new() }
 }
 

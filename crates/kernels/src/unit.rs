@@ -19,6 +19,6 @@ pub fn translation_unit(v: &Variant) -> String {
     for (p, at) in params.iter().zip(offsets) {
         let _ = writeln!(out, "static_assert(__builtin_offsetof(Params, {}) == {at}, \"{}\");", p.name, p.name);
     }
-    let _ = writeln!(out, "}}\nWW_KERNEL({symbol}, {symbol}_::Op, {})", v.shared);
+    let _ = writeln!(out, "}}\nWW_KERNEL({symbol}, {symbol}_::Op, {}, {})", v.shared, v.threads);
     out
 }

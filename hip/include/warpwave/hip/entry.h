@@ -1,4 +1,4 @@
-// The kernel around an op.  WW_KERNEL(name, Op, bytes): `bytes` is what plan counts as the block's shared memory of a tile op; it is
+// The kernel around an op.  WW_KERNEL(name, Op, bytes, threads): `bytes` is what plan counts as the block's shared memory of a tile op; it is
 // static in the kernel (.group_segment_fixed_size), so a launch asks for none.  A row op counts 0 here: its few words for sums across
 // waves are its own affair.
 // Threads of a block are ww::block_threads<Op> (.max_flat_workgroup_size).  Any grid of at least one block walks all tiles or programs.
@@ -31,8 +31,9 @@ template <class Op> constexpr int block_threads = hip::threads_of<Op>();
 template <class Op> constexpr int shared_bytes = hip::shared_of<Op>();
 }  // namespace ww
 
-#define WW_KERNEL(name, Op, bytes)                                                                                                        \
+#define WW_KERNEL(name, Op, bytes, threads)                                                                                                        \
   static_assert(ww::shared_bytes<Op> == (bytes), "shared memory as planned");                                                            \
+  static_assert(ww::block_threads<Op> == (threads), "threads of a block as planned");                                                      \
   static_assert(ww::hip::static_of<Op>() <= 65536, "more than a block may have");                                                        \
   extern "C" __attribute__((global, amdgpu_flat_work_group_size(ww::block_threads<Op>, ww::block_threads<Op>))) void name(Op::Params) { \
     static __attribute__((shared, aligned(16))) char memory[ww::hip::static_of<Op>()];                                                   \

@@ -26,7 +26,7 @@ template <class Op> int64_t programs(const void* args, int64_t blocks) {
 }  // namespace ww::host
 
 // name(args, first, last) runs programs (row ops) or tiles (tile ops) [first, last); name_programs(args, blocks) says how many a grid reaches.
-#define WW_KERNEL(name, op, bytes)                                                                                            \
+#define WW_KERNEL(name, op, bytes, threads)                                                                                            \
   static_assert((bytes) >= 0);                                                                                                \
   extern "C" void name(const void* args, int64_t first, int64_t last) { ww::host::run<op, WARPWAVE_WARP_WIDTH>(args, first, last); } \
   extern "C" int64_t name##_programs(const void* args, int64_t blocks) { return ww::host::programs<op>(args, blocks); }

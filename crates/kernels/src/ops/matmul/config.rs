@@ -25,7 +25,9 @@ pub(super) struct Config {
 
 const fn config(arch: Arch, dtype: DType, blocks: [u32; 3], stages: u32, groups: u32, rate: u32) -> Config {
     let [block_m, block_n, block_k] = blocks;
-    Config { arch, dtype, block_m, block_n, block_k, stages, groups, lag: 1, store_bufs: 2, a_t: false, b_t: false, rate }
+    // mma.sync: a slot that is let go is refilled within the next batch, so that a batch in flight would only cost a stage
+    let lag = if matches!(arch, Arch::Sm80) { 0 } else { 1 };
+    Config { arch, dtype, block_m, block_n, block_k, stages, groups, lag, store_bufs: 2, a_t: false, b_t: false, rate }
 }
 
 /// Configs of a target for a dtype, untransposed, the fastest first.
@@ -47,7 +49,7 @@ pub(super) fn configs(target: Target, dtype: DType) -> Vec<Config> {
         }
         (Arch::Sm80, true) => vec![config(arch, dtype, [128, 128, 64], 3, 1, 100), config(arch, dtype, [64, 128, 64], 4, 1, 80)],
         (Arch::Sm80 | Arch::Sm90, false) => {
-            vec![config(Arch::Sm80, dtype, [128, 128, 16], 3, 1, 100), config(Arch::Sm80, dtype, [64, 64, 16], 3, 1, 70)]
+            vec![config(Arch::Sm80, dtype, [128, 128, 16], 4, 1, 100), config(Arch::Sm80, dtype, [64, 64, 16], 4, 1, 70)]
         }
         (Arch::Gfx9 | Arch::Gfx11, true) => vec![config(arch, dtype, [128, 128, 64], 2, 1, 100), config(arch, dtype, [64, 64, 64], 2, 1, 70)],
         (Arch::Gfx9 | Arch::Gfx11, false) => vec![config(arch, dtype, [64, 64, 32], 2, 1, 100)],
@@ -71,6 +73,7 @@ impl Config {
         match self.arch {
             // beside the groups that compute: a group that hands its registers over to them, or a warp where one group needs none
             Arch::Sm90 => 128 * self.groups + if self.groups > 1 { 128 } else { 32 },
+            Arch::Sm80 if self.block_m < 128 => 2 * self.block_m,
             _ => 256,
         }
     }

@@ -15,12 +15,14 @@ pub(super) fn reference(p: &Problem, x: &Source<'_>, ranges: &[Range<u64>]) -> V
     };
     let n = desc.shape[axis];
     let step: u64 = desc.shape[axis + 1..].iter().product();
-    let mut row = (u64::MAX, 0.0, 0.0, 0.0);
+    // neighbours along a faster dimension belong to `step` rows
+    let mut rows = vec![(u64::MAX, 0.0, 0.0, 0.0); step.max(1) as usize];
     ranges
         .iter()
         .flat_map(Clone::clone)
         .map(|i| {
             let first = i / (n * step) * (n * step) + i % step;
+            let row = &mut rows[(i % step) as usize];
             if row.0 != first {
                 let at = |j: u64| x.get(first + j * step);
                 let max = (0..n).map(at).fold(f64::NEG_INFINITY, f64::max);
@@ -32,9 +34,9 @@ pub(super) fn reference(p: &Problem, x: &Source<'_>, ranges: &[Range<u64>]) -> V
                         spread += e * (max - at(j));
                     }
                 }
-                row = (first, max, sum, spread / sum);
+                *row = (first, max, sum, spread / sum);
             }
-            let (_, max, sum, spread) = row;
+            let (_, max, sum, spread) = *row;
             let d = x.get(i) - max;
             let value = d.exp() / sum;
             let error = if value > 0.0 { value * U * (3.0 * d.abs() + 3.0 * spread + 8.0 + 4.0 * (n as f64).sqrt()) } else { 0.0 };

@@ -18,9 +18,10 @@ template <tile_op Op> struct entry<Op> {
 };
 }  // namespace ww::sm80
 
-// shared: bytes of dynamic shared memory that the launch will ask for
-#define WW_KERNEL(name, Op, shared)                                                                                   \
+// shared, threads: what the launch will ask for: bytes of dynamic shared memory, threads of a block
+#define WW_KERNEL(name, Op, shared, threads)                                                                          \
   static_assert(ww::sm80::entry<Op>::fits(shared), "the launch asks for less shared memory than the kernel uses");     \
+  static_assert(ww::sm80::entry<Op>::kBlockThreads == (threads), "threads of a block as planned");                  \
   extern "C" __global__ void __launch_bounds__(ww::sm80::entry<Op>::kBlockThreads, ww::sm80::entry<Op>::kMinBlocks)    \
       name(const __grid_constant__ Op::Params params) {                                                               \
     ww::sm80::entry<Op>::run(params);                                                                                 \

@@ -20,9 +20,10 @@ template <tile_op Op> struct entry<Op> {
 };
 }  // namespace ww::sm90
 
-// shared: bytes of dynamic shared memory that the launch will ask for
-#define WW_KERNEL(name, Op, shared)                                                                                               \
+// shared, threads: what the launch will ask for: bytes of dynamic shared memory, threads of a block
+#define WW_KERNEL(name, Op, shared, threads)                                                                                      \
   static_assert(ww::sm90::entry<Op>::fits(shared), "the launch asks for less shared memory than the kernel uses, or for too much"); \
+  static_assert(ww::sm90::entry<Op>::kBlockThreads == (threads), "threads of a block as planned");                  \
   extern "C" __global__ void __launch_bounds__(ww::sm90::entry<Op>::kBlockThreads, ww::sm90::entry<Op>::kMinBlocks)               \
       name(const __grid_constant__ ww::sm90::entry<Op>::arguments arguments) {                                                   \
     ww::sm90::entry<Op>::run(arguments);                                                                                         \
