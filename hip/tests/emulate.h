@@ -1,7 +1,7 @@
 // A block of threads on the host, for the kernels' own headers: every thread a fiber, every builtin of the compiler a function here.
 // Exchange between lanes and the matrix instructions are collective over a wave: each lane leaves its operands and goes on when all have;
-// results follow AMD's published register layouts, not the formulas of layout.h.  Threads run to the next meeting point in order of
-// their number, forwards or backwards, so that a missing barrier shows.  Shared memory starts as NaN; device memory ends at a guard page.
+// results follow AMD's published register layouts, not the formulas of layout.h.  A wave runs to the block's next barrier before another
+// starts, in order of their number or backwards, so that a missing barrier shows.  Shared memory starts as NaN; device memory ends at a guard page.
 #pragma once
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -21,7 +21,7 @@ constexpr int kWave = 32;
 struct packet { int kind; uint32_t w[24]; };
 struct meeting { int alive = 0, arrived = 0, turn = 0; };
 struct wave_state : meeting { packet in[2][64]; };
-struct fiber { ucontext_t context; std::vector<char> stack; bool done; };
+struct fiber { ucontext_t context; std::vector<char> stack; bool done, waiting; };
 inline fiber fibers[1024];
 inline ucontext_t home;
 inline int current, threads, block, blocks;
@@ -38,7 +38,11 @@ inline void meet(meeting& m) {
     ++m.turn;
     return;
   }
-  while (m.turn == turn) yield();
+  while (m.turn == turn) {
+    fibers[current].waiting = &m == &all;
+    yield();
+  }
+  fibers[current].waiting = false;
 }
 inline void leave(meeting& m) {
   if (--m.alive == m.arrived && m.arrived > 0) {
@@ -84,7 +88,7 @@ inline void run(int grid, int count, const void* args, bool backwards, std::func
     all.arrived = 0;
     for (int i = 0; i < count; ++i) {
       fiber& x = fibers[i];
-      x.done = false;
+      x.done = x.waiting = false;
       x.stack.resize(128 << 10);
       getcontext(&x.context);
       x.context.uc_stack.ss_sp = x.stack.data();
@@ -93,13 +97,20 @@ inline void run(int grid, int count, const void* args, bool backwards, std::func
       makecontext(&x.context, start, 0);
       ++waves[i / kWave].alive;
     }
+    int each = count < kWave ? count : kWave;
     for (int left = count; left > 0;)
-      for (int i = 0; i < count; ++i) {
-        current = backwards ? count - 1 - i : i;
-        if (fibers[current].done) continue;
-        swapcontext(&home, &fibers[current].context);
-        left -= fibers[current].done;
-      }
+      for (int w = 0; w < count / each; ++w)
+        for (bool going = true; going;) {   // a wave runs until it waits for the others
+          going = false;
+          for (int i = 0; i < each; ++i) {
+            current = (backwards ? count / each - 1 - w : w) * each + i;
+            fiber& x = fibers[current];
+            if (x.done) continue;
+            swapcontext(&home, &x.context);
+            left -= x.done;
+            going |= !x.done && !x.waiting;
+          }
+        }
   }
 }
 
