@@ -34,6 +34,7 @@ namespace host {
 }
 inline void close_memory([[maybe_unused]] const void* p, [[maybe_unused]] size_t n) {
 #if defined(__SANITIZE_ADDRESS__)
+  asm("" : "+r"(p));   // or g++ warns that fresh memory is handed out as const before it was written
   __asan_poison_memory_region(p, n);
 #endif
 }
