@@ -241,7 +241,7 @@ fn op_files(tree: &Tree) -> Vec<Finding> {
         let text = &tree.0[&file];
         let headers = headers_of(text);
         let bare = code(text, false);
-        let borrows = tree.ops().iter().any(|o| *o != op && [format!("super::{o}::"), format!("ops::{o}::")].iter().any(|p| bare.contains(p)));
+        let borrows = tree.ops().iter().any(|o| *o != op && [format!("super::{o}"), format!("ops::{o}")].iter().any(|p| bare.contains(p)));
         if headers.is_empty() && !borrows {
             miss("names no header, and no other op whose kernels it runs".into());
         }

@@ -143,13 +143,13 @@ fn install_wheels(venv: &Path, name: &str, compiler: &Compiler) -> Result<PathBu
     {
         return Ok(nvcc);
     }
+    let python = ensure_python()?;
     let release = compiler.release.as_deref().or(compiler.minimum.as_deref()).unwrap_or("13");
     let _progress =
         Progress::spinner(&format!("{name}: no nvcc {release} in CUDA_HOME or on PATH; installing pinned wheels into target/toolchain/{name}"));
     if venv.exists() {
         fs::remove_dir_all(venv)?;
     }
-    let python = ensure_python()?;
     checked(Command::new(&python).args(["-m", "venv"]).arg(venv), "python3 -m venv")?;
     // no index: pip asks the one that this machine is set up for
     checked(Command::new(venv.join("bin/pip")).args(["install", "--quiet", "--no-deps", "--disable-pip-version-check"]).args(&pins), "pip install")?;
@@ -196,7 +196,6 @@ fn ensure_clang(probes: &mut Probes, targets: &Targets, name: &str, compiler: &C
             }
         }
         if round == 0 {
-            let _progress = Progress::spinner(&format!("{name}: no clang that builds for {}; installing Debian's", archs.join(", ")));
             apt_install(&compiler.packages, &format!("a clang that builds for {}", archs.join(", ")))?;
             places = on_path(clang).map(|p| (p, "PATH")).into_iter().collect();
         }
@@ -205,11 +204,11 @@ fn ensure_clang(probes: &mut Probes, targets: &Targets, name: &str, compiler: &C
 }
 
 fn apt_install(packages: &[String], what: &str) -> Result<()> {
-    let user = Command::new("id").arg("-u").output().context("cannot run id")?;
-    let root = String::from_utf8_lossy(&user.stdout).trim() == "0";
+    let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
     let (Some(apt), true) = (on_path("apt-get"), root) else {
         bail!("{what} is missing. Install these packages (Debian's names), then try again: {}", packages.join(" "));
     };
+    let _progress = Progress::spinner(&format!("{what} is missing; installing Debian's packages"));
     let apt = || {
         let mut command = Command::new(&apt);
         command.env("DEBIAN_FRONTEND", "noninteractive");

@@ -80,6 +80,10 @@ mod tests {
         for (entry, image) in read.kernels.iter().zip(images) {
             assert_eq!(&rest[entry.offset as usize..][..entry.bytes as usize], image);
         }
+        // the library reads it, too
+        let pack_read = warpwave_hal::images::Pack::read(&packed, "a.wwk").unwrap();
+        let entry = &pack_read.manifest.kernels[1];
+        assert_eq!((entry.id.as_str(), entry.offset, entry.bytes), ("1", 5, 10));
         fs::write(dir.path().join("1.cubin"), b"another").unwrap();
         assert!(pack(&manifest, dir.path()).is_err());
     }
