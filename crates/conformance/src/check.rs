@@ -223,7 +223,8 @@ fn related(runner: Runner<'_>, op: &dyn Op, problem: &Valid, seed: u64, tag: &mu
     let Some(input) = images.iter().position(Option::is_some) else { return Ok(Done::default()) };
     let Some((desc, image)) = problem.operands[input].as_ref().zip(images[input].as_ref()) else { return Ok(Done::default()) };
     let is_matmul = problem.signature.op == "matmul";
-    let along_last = is_matmul || matches!(problem.int("axis"), -1) || problem.int("axis") == desc.rank() as i64 - 1;
+    let rows_alone = is_matmul || !problem.signature.attrs.iter().any(|a| a.name == "axis");
+    let along_last = rows_alone || matches!(problem.int("axis"), -1) || problem.int("axis") == desc.rank() as i64 - 1;
     if desc.rank() < 2 || desc.is_empty() || !along_last || desc.strides.contains(&0) {
         return Ok(Done::default());
     }

@@ -6,7 +6,9 @@ use warpwave_conformance::generate::Family;
 use warpwave_conformance::suite::{Options, Set, Status, random, suite};
 use warpwave_cpu::{CpuDevice, Schedule, WarpWidth};
 
-fn holds(width: WarpWidth, schedule: Schedule, set: Set) {
+/// `WARPWAVE_SUITE=ci` or `full` asks for more.
+fn holds(width: WarpWidth, schedule: Schedule) {
+    let set: Set = std::env::var("WARPWAVE_SUITE").map_or(Set::Quick, |s| s.parse().unwrap());
     let report = suite(&CpuDevice::new(width, schedule), &Options::new(set), &mut |c| {
         if c.status != Status::Unsupported {
             println!("{:>8.2} s {:?} {} ({} problems, {} runs)", c.seconds, c.status, c.name, c.problems, c.runs);
@@ -19,12 +21,12 @@ fn holds(width: WarpWidth, schedule: Schedule, set: Set) {
 
 #[test]
 fn suite_with_warps_of_32() {
-    holds(WarpWidth::W32, Schedule::Late, Set::Quick);
+    holds(WarpWidth::W32, Schedule::Late);
 }
 
 #[test]
 fn suite_with_warps_of_64() {
-    holds(WarpWidth::W64, Schedule::Seed(7), Set::Quick);
+    holds(WarpWidth::W64, Schedule::Seed(7));
 }
 
 #[test]
