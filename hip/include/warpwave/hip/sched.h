@@ -27,7 +27,8 @@ template <class Tile, int kThreads> struct copier {
   static constexpr int kPer = Tile::kPer;
   WW_GLOBAL const T* base;
   int64_t stride;
-  int me = opaque(thread_id());
+  int me = opaque(thread_id()) & (kThreads - 1);   // the mask tells the compiler the range again
+  static_assert((kThreads & (kThreads - 1)) == 0);
   int rows, cols;   // of the tile, that exist
   bool wide;        // every chunk lies in the view whole or not at all: only a tile cut within a chunk is not
 
@@ -140,14 +141,14 @@ template <class Op, int I> struct ring_state {
   WW_LDS Slot* slots;
   uint4 held[kHold];
   int item;                              // the one held, or -1
-  int filled, taken, released, freed;    // freed: released, and every wave is known to be done with it
+  int filled, taken, released;
   WW_FN void start() {
 #pragma unroll
     for (auto& x : held) x = uint4{0, 0, 0, 0};   // ends the last tile's hold on the registers
     item = -1;
-    filled = taken = released = freed = 0;
+    filled = taken = released = 0;
   }
-  WW_FN bool room() const { return filled - freed < kDepth; }
+  WW_FN bool room() const { return filled - released < kDepth; }
   WW_FN Slot& slot(int i) const { return *(Slot*)&slots[kDepth == 1 ? 0 : i % kDepth]; }
 };
 template <class Op, int I> struct ring_chain : ring_chain<Op, I - 1> {
@@ -263,8 +264,7 @@ template <class O> struct block : group {
   template <int I> WW_FN const slot_of<Op, I>& wait() {
     auto& r = ring<I>();
     bool there = r.filled > r.taken;
-    barrier();
-    each_ring([](auto& x, auto) { x.freed = x.released; });
+    barrier();   // slots are written only behind it, so every wave is done with those released
     bool more;
     // Once, but for the first slot of a tile, which fills the rings, and ops that keep slots longer than their rings are deep
 #pragma unroll 1

@@ -212,7 +212,7 @@ struct group {
     using Right = plain_tile<decltype(tile)>;
     static_assert(Tile::kMN == M && Right::kMN == N && Tile::kK == Right::kK);
     if (!accumulate) zero(d);
-    int m0 = wave_id() / A::kAcross * A::kWaveM, n0 = A::wave_col(), lane = opaque(lane_id());
+    int m0 = wave_id() / A::kAcross * A::kWaveM, n0 = A::wave_col(), lane = opaque(lane_id()) & (kWave - 1);
 #pragma unroll
     for (int k = 0; k < (Tile::kK + kStepK - 1) / kStepK; ++k) {
       fragment<T> f[A::kM];
@@ -228,7 +228,7 @@ struct group {
     using Right = plain_tile<decltype(tile)>;
     static_assert(Right::kMN == N && Right::kK == K);
     if (!accumulate) zero(d);
-    int lane = opaque(lane_id());
+    int lane = opaque(lane_id()) & (kWave - 1);
 #pragma unroll
     for (int k = 0; k < operand<T, M, K>::kSteps; ++k) {
       fragment<T> f[kM];
@@ -241,7 +241,7 @@ struct group {
   template <class Tile> WW_FN auto load_operand(shared_band<Tile> a) const {
     using T = typename Tile::element;
     operand<T, Tile::kMN, Tile::kK> r;
-    int m0 = wave_id() * (Tile::kMN / waves_for(Tile::kMN)), lane = opaque(lane_id());
+    int m0 = wave_id() * (Tile::kMN / waves_for(Tile::kMN)), lane = opaque(lane_id()) & (kWave - 1);
 #pragma unroll
     for (int m = 0; m < kColumn<Tile::kMN>; ++m)
 #pragma unroll
