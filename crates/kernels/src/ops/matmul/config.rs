@@ -74,6 +74,7 @@ impl Config {
             // beside the groups that compute: a group that hands its registers over to them, or a warp where one group needs none
             Arch::Sm90 => 128 * self.groups + if self.groups > 1 { 128 } else { 32 },
             Arch::Sm80 if self.block_m < 128 => 2 * self.block_m,
+            Arch::Gfx11 if self.block_m < 128 => 128,
             _ => 256,
         }
     }
