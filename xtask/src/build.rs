@@ -132,7 +132,9 @@ impl TargetBuild<'_> {
                 if !self.args.keep_going {
                     return Err(error);
                 }
-                eprintln!("error: {error:#}");
+                // the table may fail as a whole: two lines for each kernel
+                let text = format!("{error:#}");
+                eprintln!("error: {}", text.lines().take(2).collect::<Vec<_>>().join("\n"));
             }
         }
         let wanted = items.iter().filter(|i| i.wanted).count();
@@ -319,7 +321,15 @@ fn first_error(log: &str) -> String {
     let end = rest.iter().position(is_error).unwrap_or(rest.len());
     // where clang came from (In file included from) stands before its error
     let from = lines[..first].iter().rposition(|l| !l.starts_with("In file included from")).map_or(0, |i| i + 1);
-    let shown: Vec<&str> = lines[from..=first].iter().chain(&rest[..end]).copied().filter(|l| !l.trim().is_empty()).collect();
+    // a macro's body says nothing that its use does not
+    let mut in_macro = false;
+    let useful = |l: &&str| {
+        if l.contains(": note: ") {
+            in_macro = l.contains("expanded from macro");
+        }
+        !in_macro && !l.trim().is_empty()
+    };
+    let shown: Vec<&str> = lines[from..=first].iter().chain(&rest[..end]).copied().filter(useful).collect();
     let more = if shown.len() > LINES { format!("\n... {} more lines", shown.len() - LINES) } else { String::new() };
     format!("{}{more}", shown[..shown.len().min(LINES)].join("\n"))
 }
@@ -333,6 +343,8 @@ mod tests {
         let log =
             "ptxas info: x\nIn file included from a.hip:1:\nb.h:3:1: error: no such name\n  foo\n  ^\nb.h:9:1: error: another\n2 errors generated\n";
         assert_eq!(first_error(log), "In file included from a.hip:1:\nb.h:3:1: error: no such name\n  foo\n  ^");
+        let expanded = "a.hip:1:1: error: no\n  X\nb.h:2:1: note: expanded from macro 'X'\n  body\na.hip:1:1: note: evaluates to 1\n  X\n";
+        assert_eq!(first_error(expanded), "a.hip:1:1: error: no\n  X\na.hip:1:1: note: evaluates to 1\n  X");
         assert_eq!(first_error("killed\n"), "killed");
         let long = format!("a.cu(3): error: deep\n{}", "  instantiation\n".repeat(40));
         assert!(first_error(&long).ends_with("... 25 more lines"));
