@@ -31,11 +31,11 @@ template <class Op> constexpr int block_threads = hip::threads_of<Op>();
 template <class Op> constexpr int shared_bytes = hip::shared_of<Op>();
 }  // namespace ww
 
-#define WW_KERNEL(name, Op, bytes, threads)                                                                                                        \
-  static_assert(ww::shared_bytes<Op> == (bytes), "shared memory as planned");                                                            \
-  static_assert(ww::block_threads<Op> == (threads), "threads of a block as planned");                                                      \
-  static_assert(ww::hip::static_of<Op>() <= 65536, "more than a block may have");                                                        \
-  extern "C" __attribute__((global, amdgpu_flat_work_group_size(ww::block_threads<Op>, ww::block_threads<Op>))) void name(Op::Params) { \
-    static __attribute__((shared, aligned(16))) char memory[ww::hip::static_of<Op>()];                                                   \
-    ww::hip::run_kernel<Op>((WW_LDS char*)memory);                                                                                       \
+#define WW_KERNEL(name, Op, bytes, threads)                                                                                           \
+  static_assert(ww::shared_bytes<Op> == (bytes), "shared memory as planned");                                                         \
+  static_assert(ww::block_threads<Op> == (threads), "threads of a block as planned");                                                 \
+  static_assert(ww::hip::static_of<Op>() <= 65536, "more than a block may have");                                                     \
+  extern "C" __attribute__((global, amdgpu_flat_work_group_size(ww::block_threads<Op>, ww::block_threads<Op>))) void name(Op::Params) {\
+    static __attribute__((shared, aligned(16))) char memory[ww::hip::static_of<Op>()];                                                \
+    ww::hip::run_kernel<Op>((WW_LDS char*)memory);                                                                                    \
   }
