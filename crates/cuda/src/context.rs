@@ -107,8 +107,8 @@ impl Context {
             return Ok(address);
         }
         // wait for all that is running, so that buffers that nobody else holds come back, and return what the pool hoards to the device
-        for stream in streams.iter().filter(|s| !s.is_capturing()) {
-            stream.finish()?;
+        for stream in &streams {
+            stream.finish_unless_capturing()?;
         }
         if let Some(pool) = &self.pool {
             // SAFETY: stream and pool live as long as `self`

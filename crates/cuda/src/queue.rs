@@ -26,6 +26,8 @@ pub(crate) struct Stream {
     raw: CUstream,
     owned: bool,
     held: Mutex<Held>,
+    /// Held where a capture begins, and where another thread synchronises a stream that must not be capturing.
+    gate: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +50,7 @@ unsafe impl Sync for Stream {}
 impl Stream {
     fn new(context: Arc<Context>, raw: CUstream, owned: bool) -> Arc<Self> {
         let held = Held { limit: HELD, ..Held::default() };
-        let stream = Arc::new(Stream { context, raw, owned, held: Mutex::new(held) });
+        let stream = Arc::new(Stream { context, raw, owned, held: Mutex::new(held), gate: Mutex::default() });
         stream.context.add_stream(&stream);
         stream
     }
@@ -118,12 +120,12 @@ impl Stream {
     }
 
     /// Whether work is captured into a graph instead of running.
-    pub(crate) fn is_capturing(&self) -> bool {
+    fn is_capturing(&self) -> bool {
         lock(&self.held).recording.is_some() || self.captured_elsewhere()
     }
 
     /// Waits for all work and lets go of what it used. The context is current.
-    pub(crate) fn finish(&self) -> Result<(), DeviceError> {
+    fn finish(&self) -> Result<(), DeviceError> {
         // taken first: what another thread adds while this one waits may be for later work
         let (live, marked) = {
             let mut held = lock(&self.held);
@@ -141,6 +143,12 @@ impl Stream {
         }
         destroy_events(&marked);
         Ok(())
+    }
+
+    /// As [`finish`](Self::finish), for a thread that the queue may not be of: a capture is left alone.
+    pub(crate) fn finish_unless_capturing(&self) -> Result<(), DeviceError> {
+        let _gate = lock(&self.gate);
+        if self.is_capturing() { Ok(()) } else { self.finish() }
     }
 
     fn enqueue(&self, steps: &[BoundStep]) -> Result<(), DeviceError> {
@@ -346,9 +354,16 @@ impl Queue for CudaQueue {
     fn capture(&self, body: &mut dyn FnMut() -> Result<(), DeviceError>) -> Result<Box<dyn Graph>, DeviceError> {
         let stream = self.running("a capture inside a capture")?;
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream is live and not capturing
-        unsafe { cu!(self.name(), cuStreamBeginCapture_v2(stream.raw, mode)) }?;
-        lock(&stream.held).recording = Some(Buffers::new());
+        {
+            let _gate = lock(&stream.gate);
+            lock(&stream.held).recording = Some(Buffers::new());
+            // SAFETY: the stream is live and not capturing
+            let begun = unsafe { cu!(self.name(), cuStreamBeginCapture_v2(stream.raw, mode)) };
+            if begun.is_err() {
+                lock(&stream.held).recording = None;
+            }
+            begun
+        }?;
         let mut capture = Capture { stream, ended: false };
         let result = body();
         let (template, memory) = capture.end();

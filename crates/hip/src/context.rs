@@ -93,8 +93,8 @@ impl Context {
             return Ok(address);
         }
         // wait for all that is running, so that buffers that nobody else holds come back
-        for stream in streams.iter().filter(|s| !s.is_capturing()) {
-            stream.finish()?;
+        for stream in &streams {
+            stream.finish_unless_capturing()?;
         }
         self.try_allocate(size)?.ok_or_else(full)
     }

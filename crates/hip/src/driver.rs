@@ -39,8 +39,13 @@ const LIBRARIES: [&str; 4] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip
 
 #[cfg(not(feature = "hip-runtime-sys"))]
 fn load() -> Result<sys::Hip, String> {
+    load_first(&LIBRARIES)
+}
+
+#[cfg(not(feature = "hip-runtime-sys"))]
+fn load_first(names: &[&str]) -> Result<sys::Hip, String> {
     let mut errors = Vec::new();
-    for name in LIBRARIES {
+    for name in names {
         // SAFETY: loads the HIP runtime, whose initialisers are safe to run at any time; its functions have had these signatures since 5.2
         match unsafe { sys::Hip::new(name) } {
             Ok(hip) => return Ok(hip),
@@ -145,6 +150,16 @@ impl Driver {
             sys::hipError_t_hipSuccess => Ok(()),
             code => Err(DeviceError::Driver { device: device.into(), call, what: self.text(code) }),
         }
+    }
+}
+
+#[cfg(all(test, not(feature = "hip-runtime-sys")))]
+mod tests {
+    /// Neither a missing library nor one without the functions ends in a panic; each name that was tried is told.
+    #[test]
+    fn a_library_that_does_not_fit_is_an_error() {
+        let error = super::load_first(&["libno-such-library.so.1", "libc.so.6"]).err().unwrap();
+        assert!(error.contains("libno-such-library.so.1") && error.contains("hipDeviceGet"), "{error}");
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Stream {
     raw: hipStream_t,
     owned: bool,
     held: Mutex<Held>,
+    /// Held where a capture begins, and where another thread synchronises a stream that must not be capturing.
+    gate: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +48,7 @@ unsafe impl Sync for Stream {}
 impl Stream {
     fn new(context: Arc<Context>, raw: hipStream_t, owned: bool) -> Arc<Self> {
         let held = Held { limit: HELD, ..Held::default() };
-        let stream = Arc::new(Stream { context, raw, owned, held: Mutex::new(held) });
+        let stream = Arc::new(Stream { context, raw, owned, held: Mutex::new(held), gate: Mutex::default() });
         stream.context.add_stream(&stream);
         stream
     }
@@ -116,12 +118,12 @@ impl Stream {
     }
 
     /// Whether work is captured into a graph instead of running.
-    pub(crate) fn is_capturing(&self) -> bool {
+    fn is_capturing(&self) -> bool {
         lock(&self.held).recording.is_some() || self.captured_elsewhere()
     }
 
     /// Waits for all work and lets go of what it used. The device is current.
-    pub(crate) fn finish(&self) -> Result<(), DeviceError> {
+    fn finish(&self) -> Result<(), DeviceError> {
         // taken first: what another thread adds while this one waits may be for later work
         let (live, marked) = {
             let mut held = lock(&self.held);
@@ -139,6 +141,12 @@ impl Stream {
         }
         destroy_events(self.context.driver, &marked);
         Ok(())
+    }
+
+    /// As [`finish`](Self::finish), for a thread that the queue may not be of: a capture is left alone.
+    pub(crate) fn finish_unless_capturing(&self) -> Result<(), DeviceError> {
+        let _gate = lock(&self.gate);
+        if self.is_capturing() { Ok(()) } else { self.finish() }
     }
 
     fn enqueue(&self, steps: &[BoundStep]) -> Result<(), DeviceError> {
@@ -332,9 +340,16 @@ impl Queue for HipQueue {
     fn capture(&self, body: &mut dyn FnMut() -> Result<(), DeviceError>) -> Result<Box<dyn Graph>, DeviceError> {
         let stream = self.running("a capture inside a capture")?;
         let mode = sys::hipStreamCaptureMode_hipStreamCaptureModeThreadLocal;
-        // SAFETY: the stream is live and not capturing
-        unsafe { hip!(stream.context, hipStreamBeginCapture(stream.raw, mode)) }?;
-        lock(&stream.held).recording = Some(Buffers::new());
+        {
+            let _gate = lock(&stream.gate);
+            lock(&stream.held).recording = Some(Buffers::new());
+            // SAFETY: the stream is live and not capturing
+            let begun = unsafe { hip!(stream.context, hipStreamBeginCapture(stream.raw, mode)) };
+            if begun.is_err() {
+                lock(&stream.held).recording = None;
+            }
+            begun
+        }?;
         let mut capture = Capture { stream, ended: false };
         let result = body();
         let (template, memory) = capture.end();
