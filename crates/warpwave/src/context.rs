@@ -62,11 +62,14 @@ fn cpu(name: &str) -> Result<Vec<Arc<dyn Device>>, DeviceError> {
 
 /// [`devices`], with kernels from the given images.
 pub fn devices_with(images: Arc<Images>) -> (Vec<Arc<dyn Device>>, Vec<DeviceError>) {
-    let mut lists = vec![cpu("cpu"), cpu("cpu:64")];
-    #[cfg(feature = "cuda")]
-    lists.push(warpwave_cuda::devices(images.clone()));
-    #[cfg(feature = "hip")]
-    lists.push(warpwave_hip::devices(images.clone()));
+    let lists = [
+        cpu("cpu"),
+        cpu("cpu:64"),
+        #[cfg(feature = "cuda")]
+        warpwave_cuda::devices(images.clone()),
+        #[cfg(feature = "hip")]
+        warpwave_hip::devices(images.clone()),
+    ];
     // held by GPU backends alone
     drop(images);
     let (mut found, mut missing) = (Vec::new(), Vec::new());

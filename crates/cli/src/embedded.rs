@@ -1,0 +1,3 @@
+//! What `build.rs` embedded.
+
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
