@@ -25,8 +25,8 @@ pub(super) struct Config {
 
 const fn config(arch: Arch, dtype: DType, blocks: [u32; 3], stages: u32, groups: u32, rate: u32) -> Config {
     let [block_m, block_n, block_k] = blocks;
-    // mma.sync: a slot that is let go is refilled within the next batch, so that a batch in flight would only cost a stage
-    let lag = if matches!(arch, Arch::Sm80) { 0 } else { 1 };
+    // where products do not run on their own, a slot that is let go is refilled beside the next batch: one in flight would only cost a stage
+    let lag = if matches!(arch, Arch::Sm90 | Arch::Host) { 1 } else { 0 };
     Config { arch, dtype, block_m, block_n, block_k, stages, groups, lag, store_bufs: 2, a_t: false, b_t: false, rate }
 }
 
