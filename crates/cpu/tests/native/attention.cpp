@@ -39,7 +39,10 @@ template <AttentionConfig C> static void check(int heads, int heads_per_kv, int 
         std::vector<double> s(size_t(nk), 0.0);
         double top = -INFINITY, sum = 0;
         for (int j = 0; j < end; ++j) {
-          for (int d = 0; d < kD; ++d) s[size_t(j)] += double(to_float(q[row * kPitch + size_t(d)])) * double(to_float(k[(kv + size_t(j)) * kPitch + size_t(d)])) * double(scale);
+          for (int d = 0; d < kD; ++d) {
+            double x = double(to_float(q[row * kPitch + size_t(d)])), y = double(to_float(k[(kv + size_t(j)) * kPitch + size_t(d)]));
+            s[size_t(j)] += x * y * double(scale);
+          }
           top = std::max(top, s[size_t(j)]);
         }
         for (int j = 0; j < end; ++j) sum += s[size_t(j)] = std::exp(s[size_t(j)] - top);
@@ -58,7 +61,8 @@ template <AttentionConfig C> static void check(int heads, int heads_per_kv, int 
         }
       }
     double bound = std::is_same_v<T, bf16> ? 0.02 : 0.003;
-    EXPECT(worst < bound && worst_lse < 1e-4, std::to_string(nq) + "x" + std::to_string(nk) + ": " + std::to_string(worst) + ", lse " + std::to_string(worst_lse));
+    EXPECT(worst < bound && worst_lse < 1e-4,
+           std::to_string(nq) + "x" + std::to_string(nk) + ": " + std::to_string(worst) + ", lse " + std::to_string(worst_lse));
   }
 }
 constexpr AttentionConfig config(dtype type, int dim, int kv, bool causal, bool overlap) {

@@ -64,7 +64,9 @@ template <MatmulConfig C> static std::vector<elem<C.out>> run_once(int m, int n,
       double error = std::fabs(double(to_float(out[at])) - want) / bound;
       if (!(error <= worst)) worst = error;
     }
-  EXPECT(worst <= 1, std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " splits " + std::to_string(splits) + ": error/bound " + std::to_string(worst));
+  EXPECT(worst <= 1,
+         std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " splits " +
+             std::to_string(splits) + ": error/bound " + std::to_string(worst));
   return out;
 }
 template <MatmulConfig C> static void check(int m, int n, int k, int pad = 3, int splits = 1, float beta = 0.f) {
@@ -72,7 +74,8 @@ template <MatmulConfig C> static void check(int m, int n, int k, int pad = 3, in
   for (int s : kSchedules) EXPECT(same_bits(first, run_once<C>(m, n, k, pad, splits, beta, s)), "schedule " + std::to_string(s));
 }
 constexpr MatmulConfig config(dtype in, dtype out, bool a_t, bool b_t, int groups = 2, int lag = 1) {
-  return {.in = in, .out = out, .block_m = 32, .block_n = 32, .block_k = 16, .stages = 3, .groups = groups, .lag = lag, .a_t = a_t, .b_t = b_t, .store_bufs = 1};
+  return {.in = in, .out = out, .block_m = 32, .block_n = 32, .block_k = 16, .stages = 3,
+          .groups = groups, .lag = lag, .a_t = a_t, .b_t = b_t, .store_bufs = 1};
 }
 template <dtype In, dtype Out> static void transposes() {
   check<config(In, Out, false, false)>(70, 50, 37);
@@ -96,6 +99,7 @@ TEST(matmul_split) {
   check<config(dtype::f32, dtype::f32, true, false)>(33, 140, 70, 2, 4, 2.f);
 }
 TEST(matmul_odd_tile) {
-  constexpr MatmulConfig kC{.in = dtype::f32, .out = dtype::f32, .block_m = 6, .block_n = 12, .block_k = 8, .stages = 2, .groups = 3, .lag = 0, .store_bufs = 1};
+  constexpr MatmulConfig kC{.in = dtype::f32, .out = dtype::f32, .block_m = 6, .block_n = 12, .block_k = 8, .stages = 2,
+                            .groups = 3, .lag = 0, .store_bufs = 1};
   check<kC>(20, 30, 21);
 }

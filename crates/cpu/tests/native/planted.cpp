@@ -13,7 +13,8 @@ constexpr bool kAsan = false;
 
 enum class bug {
   none, early_release, release_without_wait, never_released, no_wait, unnamed_wait, wrong_name, accumulator_touched,
-  operand_overwritten, in_flight_at_end, named_too_early, operand_too_early, load_forgotten, copied_twice, load_fills_none, load_fills_two, too_few_items, too_many_items,
+  operand_overwritten, in_flight_at_end, named_too_early, operand_too_early,
+  load_forgotten, copied_twice, load_fills_none, load_fills_two, too_few_items, too_many_items,
   item_order, use_after_release, one_past_the_tile, accumulate_first, unequal_turns, turn_twice, turn_kept, put_in_use, read_before_put,
 };
 

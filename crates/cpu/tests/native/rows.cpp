@@ -97,7 +97,8 @@ template <SoftmaxConfig C, int kWarp> static void softmax(int n, int offset, int
       }
       double in = double(to_float(x[size_t(i * pitch + j)])), want = log ? in - top - std::log(sum) : std::exp(in - top) / sum;
       if (i >= 2 && i <= 4) EXPECT(got != got, "row " + std::to_string(i));
-      else EXPECT(double(got) == want || std::fabs(double(got) - want) <= std::fabs(want) * (sizeof(T) == 4 ? 1e-6 : 0x1p-8) + 1e-30, std::to_string(got) + " " + std::to_string(want));
+      else EXPECT(double(got) == want || std::fabs(double(got) - want) <= std::fabs(want) * (sizeof(T) == 4 ? 1e-6 : 0x1p-8) + 1e-30,
+                  std::to_string(got) + " " + std::to_string(want));
     }
   }
 }

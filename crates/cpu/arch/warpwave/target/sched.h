@@ -101,7 +101,10 @@ template <class Op> class group {
   template <int I> const slot_of<Op, I>& wait() {
     auto& r = ring_<I>();
     while (r.filled == r.taken)
-      if (!load_next()) fail(item_ == items_ ? "wait on a ring that gets no further item" : "deadlock: the next item needs a slot that the op has not released");
+      if (!load_next()) {
+        if (item_ == items_) fail("wait on a ring that gets no further item");
+        fail("deadlock: the next item needs a slot that the op has not released");
+      }
     load_early();
     run_early();
     auto& s = r.at[r.taken++ % depth_of<Op, I>];
@@ -134,7 +137,8 @@ template <class Op> class group {
   template <class T, int R, int C> shared_band<T, R, C> whole(const shared_tile<T, R, C, major::k>& t) const { return {t.data, t.data}; }
 
   // left: a band of rows, a band of columns or an operand; right: a tile or a transposed one
-  template <int M, int N, int K, rows U, class T> void mma_async(acc<M, N, U>& d, shared_band<T, M, K> a, const shared_tile<T, K, N, major::mn>& b, bool accumulate) {
+  template <int M, int N, int K, rows U, class T>
+  void mma_async(acc<M, N, U>& d, shared_band<T, M, K> a, const shared_tile<T, K, N, major::mn>& b, bool accumulate) {
     submit<M, N, K>(d, from(a), from(b), accumulate);
   }
   template <int M, int N, int K, rows U, class T>
@@ -149,7 +153,8 @@ template <class Op> class group {
   void mma_async(acc<M, N, U>& d, shared_band_cols<T, K, M> a, transposed_tile<shared_tile<T, N, K, major::k>> b, bool accumulate) {
     submit<M, N, K>(d, from(a), from(b), accumulate);
   }
-  template <int M, int N, int K, rows U, class T> void mma_async(acc<M, N, U>& d, operand<T, M, K>& a, const shared_tile<T, K, N, major::mn>& b, bool accumulate) {
+  template <int M, int N, int K, rows U, class T>
+  void mma_async(acc<M, N, U>& d, operand<T, M, K>& a, const shared_tile<T, K, N, major::mn>& b, bool accumulate) {
     submit<M, N, K>(d, from(a), from(b), accumulate);
   }
   template <int M, int N, int K, rows U, class T>
@@ -179,7 +184,9 @@ template <class Op> class group {
     put_.push_back({t.data, t.kBytes});
   }
 
-  template <class T, int kMap, int M, int N, rows R, class Staging> void store(const view<T, kMap>& v, coord c, const acc<M, N, R>& a, Staging&) const { store_direct(v, c, a); }
+  template <class T, int kMap, int M, int N, rows R, class Staging> void store(const view<T, kMap>& v, coord c, const acc<M, N, R>& a, Staging&) const {
+    store_direct(v, c, a);
+  }
   template <class T, int kMap, int M, int N, rows R> void store_direct(const view<T, kMap>& v, coord c, const acc<M, N, R>& a) const {
     each_row(v, c, a, [](T* out, const float* x, int n) {
       for (int j = 0; j < n; ++j) out[j] = from_float<T>(x[j]);
@@ -250,7 +257,8 @@ template <class Op> class group {
   template <class T, int K, int M> static source<T> from(const shared_band_cols<T, K, M>& a) { return {a.p, a.tile, nullptr, a.pitch, true}; }
   template <class T, int M, int K> static source<T> from(const operand<T, M, K>& a) { return {&a.d[0][0], nullptr, &a, K, false}; }
   template <class T, int R, int C, major U> static source<T> from(const shared_tile<T, R, C, U>& b) { return {b.data, b.data, nullptr, C, false}; }
-  template <class T, int R, int C, major U> static source<T> from(const transposed_tile<shared_tile<T, R, C, U>>& b) { return {b.t.data, b.t.data, nullptr, C, true}; }
+  template <class T, int R, int C, major U>
+  static source<T> from(const transposed_tile<shared_tile<T, R, C, U>>& b) { return {b.t.data, b.t.data, nullptr, C, true}; }
 
   template <int M, int N, int K, rows U, class T> void submit(acc<M, N, U>& d, source<T> a, source<T> b, bool accumulate) {
     constexpr size_t kRegisterBytes = operand<T, M, K>::kBytes;
@@ -292,8 +300,12 @@ template <class Op> class group {
   }
 
   // f(elements of the view, elements of the accumulator, n) for each row of the group's band that lies in the view
-  template <class T, int kMap, int M, int N, rows R, class F> void each_row(const view<T, kMap>& v, coord c, const acc<M, N, R>& a, F f) const { each_row<M, N>(v, c, a.d, f); }
-  template <class T, int kMap, int M, int N, rows R, class F> void each_row(const view<T, kMap>& v, coord c, acc<M, N, R>& a, F f) const { each_row<M, N>(v, c, a.d, f); }
+  template <class T, int kMap, int M, int N, rows R, class F> void each_row(const view<T, kMap>& v, coord c, const acc<M, N, R>& a, F f) const {
+    each_row<M, N>(v, c, a.d, f);
+  }
+  template <class T, int kMap, int M, int N, rows R, class F> void each_row(const view<T, kMap>& v, coord c, acc<M, N, R>& a, F f) const {
+    each_row<M, N>(v, c, a.d, f);
+  }
   template <int M, int N, class T, int kMap, class D, class F> void each_row(const view<T, kMap>& v, coord c, D& d, F f) const {
     if (c.plane >= v.planes || c.batch >= v.batches) return;
     int n = v.cols - c.col;
