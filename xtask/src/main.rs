@@ -4,6 +4,7 @@
 mod bindgen;
 mod build;
 mod ci;
+mod fuzz;
 mod inspect;
 mod new_op;
 mod resources;
@@ -43,6 +44,8 @@ enum Command {
     Test,
     /// Runs rows of CI, also those on request.
     Ci(ci::Args),
+    /// Runs the fuzz targets; a crash becomes a regression that `cargo test` runs again.
+    Fuzz(fuzz::Args),
     /// Writes or checks what each built kernel takes of a device.
     Resources(resources::Args),
     /// Writes or checks the README's support table.
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::run(&args),
         Command::Test => ci::test(),
         Command::Ci(args) => ci::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Resources(args) => resources::run(&args),
         Command::Support(args) => support_table::run(&args),
     };

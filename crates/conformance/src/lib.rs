@@ -8,6 +8,7 @@ pub mod bounds;
 pub mod cases;
 pub mod check;
 pub mod exec;
+pub mod fuzz;
 pub mod generate;
 pub mod oracle;
 pub mod suite;
