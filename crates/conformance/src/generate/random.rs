@@ -71,11 +71,19 @@ pub fn problem(op: &dyn Op, u: &mut Unstructured<'_>, most: u64) -> Result<Optio
             if u.ratio(1, 2)? {
                 shape.reverse();
             }
+            if signature.op != "vector_add" {
+                let axis = if u.ratio(1, 4)? { u.int_in_range(-(rank as i64)..=rank as i64 - 1)? } else { -1 };
+                p = p.with_attr("axis", AttrValue::Int(axis));
+                // the host walks a whole tile for each row: many rows of few elements would take all the time
+                let axis = axis.rem_euclid(rank as i64) as usize;
+                let mut left = (most / 64).max(16);
+                for (_, n) in shape.iter_mut().enumerate().filter(|(d, _)| *d != axis) {
+                    *n = (*n).min(left);
+                    left = (left / (*n).max(1)).max(1);
+                }
+            }
             for spec in signature.operands {
                 p = p.with(spec.name, layout(u, dtype, &shape, spec.role)?);
-            }
-            if signature.op != "vector_add" && u.ratio(1, 4)? {
-                p = p.with_attr("axis", AttrValue::Int(u.int_in_range(-(rank as i64)..=rank as i64 - 1)?));
             }
         }
         "matmul" => {
