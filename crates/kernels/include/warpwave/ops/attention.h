@@ -69,7 +69,8 @@ template <AttentionConfig C> struct Attention {
   }
 
   // s -> weights relative to the running maximum; returns what the earlier sums must be scaled by
-  template <class G> WW_FN static column<kGroupM> softmax_step(G& g, const Params& p, const Tile& t, int block, Scores& s, column<kGroupM>& m, partial<kGroupM>& l) {
+  template <class G>
+  WW_FN static column<kGroupM> softmax_step(G& g, const Params& p, const Tile& t, int block, Scores& s, column<kGroupM>& m, partial<kGroupM>& l) {
     int col0 = block * C.block_kv, last = t.q.row + g.index * kGroupM + p.keys - p.queries;
     if (col0 + C.block_kv > p.keys || (C.causal && col0 + C.block_kv - 1 > last))
       g.map_index(s, [&](float x, int r, int c) { return col0 + c < p.keys && (!C.causal || col0 + c <= last + r) ? x : -INFINITY; });

@@ -42,7 +42,7 @@ pub(super) fn configs(target: Target, dtype: DType) -> Vec<Config> {
             config(arch, dtype, [256, 128, 64], 4, 2, 99),
             config(arch, dtype, [128, 128, 64], 5, 2, 92),
             config(arch, dtype, [64, 128, 64], 6, 1, 75),
-            config(Arch::Sm80, dtype, [128, 128, 64], 3, 1, 45),
+            config(Arch::Sm80, dtype, [128, 256, 64], 4, 1, 55),
         ],
         (Arch::Sm80, true) if target.shared_memory() >= 160 << 10 => {
             vec![config(arch, dtype, [128, 256, 64], 3, 1, 100), config(arch, dtype, [64, 128, 64], 4, 1, 70)]
