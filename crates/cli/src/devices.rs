@@ -1,5 +1,5 @@
 use crate::machine::Machine;
-use crate::ui::{self, Side};
+use crate::ui::{self, Side, out, outln};
 use crate::Outcome;
 use anyhow::Result;
 use serde_json::json;
@@ -23,8 +23,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
                     "max_cluster": c.max_cluster, "memory": c.memory })
             })
             .collect();
-        let missing: Vec<String> = machine.missing.iter().map(ToString::to_string).collect();
-        println!("{}", serde_json::to_string_pretty(&json!({ "devices": devices, "missing": missing }))?);
+            outln!("{}", serde_json::to_string_pretty(&json!({ "devices": devices, "missing": missing(&machine) }))?);
         return Ok(Outcome::Passed);
     }
     let mut rows = vec![["name", "model", "target", "units", "shared", "memory"].map(str::to_owned).to_vec()];
@@ -40,9 +39,21 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
             ui::bytes(c.memory),
         ]);
     }
-    anstream::print!("{}", ui::table(&rows, &[Side::Left, Side::Left, Side::Left, Side::Right, Side::Right, Side::Right]));
-    for e in &machine.missing {
-        anstream::println!("{}", ui::dim(e));
+    out!("{}", ui::table(&rows, &[Side::Left, Side::Left, Side::Left, Side::Right, Side::Right, Side::Right]));
+    for e in missing(&machine) {
+        outln!("{}", ui::dim(e));
     }
     Ok(Outcome::Passed)
+}
+
+/// Why a backend has no device here.
+fn missing(machine: &Machine) -> Vec<String> {
+    let mut all: Vec<String> = machine.missing.iter().map(ToString::to_string).collect();
+    for (backend, built) in [("cuda", cfg!(feature = "cuda")), ("hip", cfg!(feature = "hip"))] {
+        let said = all.iter().any(|e| e.starts_with(&format!("no {backend} ")));
+        if !said && !machine.devices.iter().any(|d| d.name().starts_with(&format!("{backend}:"))) {
+            all.push(if built { format!("no {backend} device: the driver finds none") } else { format!("no {backend} backend in this build") });
+        }
+    }
+    all
 }

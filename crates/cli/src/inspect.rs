@@ -1,5 +1,5 @@
 use crate::machine::images;
-use crate::ui::{self, Side};
+use crate::ui::{self, Side, out, outln};
 use crate::Outcome;
 use anyhow::{Result, bail};
 use serde_json::json;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     }
     if args.json {
         let list: Vec<_> = all.iter().map(|(k, path)| json!({ "kernel": k, "pack": path })).collect();
-        println!("{}", serde_json::to_string_pretty(&list)?);
+        outln!("{}", serde_json::to_string_pretty(&list)?);
         return Ok(Outcome::Passed);
     }
     let mut rows = vec![["kernel", "threads", "registers", "acc", "shared", "static", "spill", "image"].map(str::to_owned).to_vec()];
@@ -49,6 +49,6 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     }
     let mut sides = vec![Side::Left];
     sides.resize(8, Side::Right);
-    anstream::print!("{}", ui::table(&rows, &sides));
+    out!("{}", ui::table(&rows, &sides));
     Ok(Outcome::Passed)
 }

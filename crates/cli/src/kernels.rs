@@ -1,5 +1,5 @@
 use crate::machine::images;
-use crate::ui::{self, Side};
+use crate::ui::{self, Side, out, outln};
 use crate::Outcome;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -63,14 +63,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         }
     }
     if args.action == Action::List {
-        anstream::print!("{}", ui::table(&rows, &[Side::Left, Side::Right, Side::Right, Side::Left, Side::Left]));
+        out!("{}", ui::table(&rows, &[Side::Left, Side::Right, Side::Right, Side::Left, Side::Left]));
         if rows.len() == 2 {
-            anstream::println!("{}", ui::dim("no pack for a GPU: `cargo xtask build` makes them, WARPWAVE_KERNELS names their folder"));
+            outln!("{}", ui::dim("no pack for a GPU: `cargo xtask build` makes them, WARPWAVE_KERNELS names their folder"));
         }
     }
-    lines.iter().for_each(|l| anstream::println!("{l}"));
+    lines.iter().for_each(|l| outln!("{l}"));
     if args.action == Action::Check {
-        println!("{}", if bad == 0 { "every image has its hash".into() } else { format!("{bad} images are damaged") });
+        outln!("{}", if bad == 0 { "every image has its hash".into() } else { format!("{bad} images are damaged") });
     }
     Ok(if bad == 0 { Outcome::Passed } else { Outcome::Failed })
 }

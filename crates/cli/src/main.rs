@@ -32,7 +32,6 @@ enum Command {
     Run(run::Args),
     /// Run the conformance suite
     Verify(verify::Args),
-    /// Measure problems beside the roof of the same bytes
     Bench(bench::Args),
     /// Show what built kernels take: registers, shared memory, spills, bytes
     Inspect(inspect::Args),

@@ -1,5 +1,5 @@
 use crate::machine::{self, Machine};
-use crate::ui;
+use crate::ui::{self, out, outln};
 use crate::{Outcome, verify};
 use anyhow::{Context, Result, anyhow, bail};
 use safetensors::{Dtype, tensor::TensorView};
@@ -59,20 +59,20 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let device = machine.one(asked.device.as_deref().or(args.device.as_deref()))?;
     let plan = machine::plans(asked.op, &asked.problem, device.caps(), args.plan.as_deref())?.swap_remove(0);
     let problem = &asked.problem;
-    println!("{} @{}", **problem, device.name());
+    outln!("{} @{}", **problem, device.name());
     if args.print_plan {
-        print!("{plan}");
+        out!("{plan}");
     } else {
-        println!("plan {}", plan.tag);
+        outln!("plan {}", plan.tag);
     }
     let options = Options::default();
     let inputs = generate::inputs(problem, args.data, args.seed, &options);
     let start = Instant::now();
     let outputs = Runner::new(&*device).run(asked.op, problem, &plan, inputs.clone(), options)?;
-    println!("ran in {:.1} ms, transfers and checks of the guard bands included", start.elapsed().as_secs_f64() * 1e3);
+    outln!("ran in {:.1} ms, transfers and checks of the guard bands included", start.elapsed().as_secs_f64() * 1e3);
     if let Some(path) = &args.save {
         save(path, problem, &plan, args, &device.name(), &inputs, &outputs)?;
-        println!("saved to {}", path.display());
+        outln!("saved to {}", path.display());
     }
     check(asked.op, problem, &inputs, &outputs)
 }
@@ -94,11 +94,11 @@ fn check(op: &dyn Op, problem: &Valid, inputs: &[Option<Image>], outputs: &[Outp
                     if share.is_finite() { share } else { 0.0 }
                 };
                 let worst = reference.values().iter().enumerate().map(share).fold(0.0, f64::max);
-                anstream::println!("{name}: {} elements{of} {}, the worst at {:.0} % of it", part.len(), ui::good("within the bound"), 100.0 * worst);
+                outln!("{name}: {} elements{of} {}, the worst at {:.0} % of it", part.len(), ui::good("within the bound"), 100.0 * worst);
             }
             Some(mismatch) => {
                 outcome = Outcome::Failed;
-                anstream::println!("{name}: {}: {mismatch} of {} compared", ui::bad("wrong"), part.len());
+                outln!("{name}: {}: {mismatch} of {} compared", ui::bad("wrong"), part.len());
             }
         }
     }

@@ -2,7 +2,25 @@
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
+
+/// Writes to the standard output; whoever stopped reading, as `head` does, wants no more.
+pub(crate) fn put(text: std::fmt::Arguments<'_>) {
+    let mut out = anstream::stdout().lock();
+    if out.write_fmt(text).and_then(|()| out.flush()).is_err() {
+        std::process::exit(0);
+    }
+}
+
+macro_rules! out {
+    ($($text:tt)*) => { $crate::ui::put(format_args!($($text)*)) };
+}
+
+macro_rules! outln {
+    ($($text:tt)*) => { $crate::ui::put(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+pub(crate) use {out, outln};
 
 fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")

@@ -1,5 +1,5 @@
 use crate::machine::{self, Machine};
-use crate::ui;
+use crate::ui::{self, out, outln};
 use crate::Outcome;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let mut reports = Vec::new();
     for device in devices {
         if !args.json {
-            anstream::println!("{}", ui::head(format!("{}: {}, {}", device.name(), device.model(), device.caps().target)));
+            outln!("{}", ui::head(format!("{}: {}, {}", device.name(), device.model(), device.caps().target)));
         }
         let report = match &args.cases {
             Some(file) => recorded(args, &*device, file)?,
@@ -77,12 +77,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         reports.push(report);
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&reports)?);
+        outln!("{}", serde_json::to_string_pretty(&reports)?);
     } else {
         let count = |s: Status| reports.iter().map(|r| r.count(s)).sum::<usize>();
         let (passed, failed) = (count(Status::Passed), count(Status::Failed));
         let text = format!("{passed} passed, {failed} failed");
-        anstream::println!("{}", if failed == 0 { ui::good(text) } else { ui::bad(text) });
+        outln!("{}", if failed == 0 { ui::good(text) } else { ui::bad(text) });
     }
     Ok(if reports.iter().all(Report::ok) { Outcome::Passed } else { Outcome::Failed })
 }
@@ -142,8 +142,8 @@ fn recorded(args: &Args, device: &dyn Device, file: &str) -> Result<Report> {
 /// Failures with their messages, then one line for each group of checks.
 fn print(report: &Report) {
     for c in report.checks.iter().filter(|c| c.status == Status::Failed) {
-        anstream::println!("{}: {} of {} problems failed", ui::bad(&c.name), c.failures, c.problems);
-        c.messages.iter().for_each(|m| println!("  {m}"));
+        outln!("{}: {} of {} problems failed", ui::bad(&c.name), c.failures, c.problems);
+        c.messages.iter().for_each(|m| outln!("  {m}"));
     }
     let mut rows = vec![["checks", "passed", "failed", "unsupported", "skipped", "runs", "not built"].map(str::to_owned).to_vec()];
     let mut groups: Vec<&str> = Vec::new();
@@ -164,7 +164,7 @@ fn print(report: &Report) {
     }
     let mut sides = vec![ui::Side::Left];
     sides.resize(7, ui::Side::Right);
-    anstream::print!("{}", ui::table(&rows, &sides));
+    out!("{}", ui::table(&rows, &sides));
 }
 
 /// One recorded case, for `run --cases`.
@@ -186,8 +186,8 @@ pub(crate) fn one_case(device: &dyn Device, file: &str, id: &str) -> Result<Outc
             Status::Unsupported => "unsupported".into(),
             Status::Skipped => "skipped".into(),
         };
-        anstream::println!("{} on {}: {word} in {:.1} s", r.id, device.name(), r.seconds);
-        messages.iter().for_each(|m| println!("  {m}"));
+        outln!("{} on {}: {word} in {:.1} s", r.id, device.name(), r.seconds);
+        messages.iter().for_each(|m| outln!("  {m}"));
         if status == Status::Failed {
             outcome = Outcome::Failed;
         }

@@ -5,7 +5,7 @@ mod serve;
 mod suites;
 
 use crate::machine::{self, Asked, Machine};
-use crate::ui::{self, Side};
+use crate::ui::{self, Side, outln};
 use crate::Outcome;
 use anyhow::{Context, Result, bail};
 use measure::{Memory, Meter, Settings, Timed, median};
@@ -164,8 +164,8 @@ fn measure_all(
     let widths = [width(&|i| short(i).chars().count()), width(&|i| i.plan.tag.len()), 10, 5, 7, 7, 10, 10, 5];
     if !quiet {
         let driver = driver.as_ref().map_or(String::new(), |d| format!(", driver {d}"));
-        anstream::println!("{}", ui::dim(format!("{}: {}, {}{driver}, {}", device.name(), device.model(), device.caps().target, about::date())));
-        anstream::println!("{}", ui::head(ui::line(&HEAD.map(str::to_owned), &widths, &SIDES)));
+        outln!("{}", ui::dim(format!("{}: {}, {}{driver}, {}", device.name(), device.model(), device.caps().target, about::date())));
+        outln!("{}", ui::head(ui::line(&HEAD.map(str::to_owned), &widths, &SIDES)));
     }
     let bar = ui::progress(items.len() as u64);
     let mut roofs: HashMap<(u64, u64), Option<roof::Best>> = HashMap::new();
@@ -181,23 +181,23 @@ fn measure_all(
             memory = Some((name, meter.memory(&item.asked.problem)?));
         }
         let Some((_, memory)) = &memory else { continue };
-        let line = match measure(args, &mut meter, item, memory, &mut roofs) {
+        match measure(args, &mut meter, item, memory, &mut roofs) {
             Ok(m) => {
                 let record = record(device, driver.as_deref(), item, &m);
                 if let Some(out) = json {
                     writeln!(out, "{}", serde_json::to_string(&record)?)?;
                     out.flush()?;
                 }
-                ui::line(&cells(item, &record), &widths, &SIDES)
+                if !quiet {
+                    bar.suspend(|| outln!("{}", ui::line(&cells(item, &record), &widths, &SIDES)));
+                }
             }
             Err(e) => {
                 failed += 1;
-                format!("{}  {}: {e:#}", ui::line(&[short(item), item.plan.tag.clone()], &widths, &SIDES), ui::bad("failed"))
+                let row = ui::line(&[short(item), item.plan.tag.clone()], &widths, &SIDES);
+                bar.suspend(|| anstream::eprintln!("{row}  {}: {e:#}", ui::bad("failed")));
             }
-        };
-        bar.suspend(|| {
-            if quiet { anstream::eprint!("{}", if line.contains("failed") { format!("{line}\n") } else { String::new() }) } else { anstream::println!("{line}") }
-        });
+        }
         bar.inc(1);
     }
     bar.finish_and_clear();
