@@ -29,11 +29,13 @@ pub struct Options {
     pub ranges: Option<Vec<Range<u64>>>,
     /// Operand numbers of an output and of the input that it is written over.
     pub alias: Option<(usize, usize)>,
+    /// No guard band behind a tensor or the workspace: its memory ends there, and a sanitizer reports what reads on.
+    pub tight: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { guard: GUARD, guard_value: f64::NAN, gap_value: f64::NAN, prefill: None, ranges: None, alias: None }
+        Options { guard: GUARD, guard_value: f64::NAN, gap_value: f64::NAN, prefill: None, ranges: None, alias: None, tight: false }
     }
 }
 
@@ -120,7 +122,8 @@ fn front(desc: &TensorDesc, options: &Options) -> u64 {
 /// Bytes of the buffer of a tensor.
 pub fn buffer_bytes(desc: &TensorDesc, options: &Options) -> u64 {
     let size = desc.dtype.size();
-    front(desc, options) + (desc.span().unwrap_or(u64::MAX / 64) + options.guard.max(GUARD)) * size
+    let behind = if options.tight { 0 } else { options.guard.max(GUARD) };
+    front(desc, options) + (desc.span().unwrap_or(u64::MAX / 64) + behind) * size
 }
 
 impl Image {
@@ -361,11 +364,12 @@ impl Session<'_> {
             }
         }
         let guard = (self.options.guard.max(GUARD) * 4).next_multiple_of(256);
+        let behind = if self.options.tight { 0 } else { guard };
         let scratch = match plan.workspace.bytes() {
             0 => None,
             bytes => {
-                let buffer = self.device.allocate(bytes + 2 * guard)?;
-                q.fill(&buffer, 0, bytes + 2 * guard, POISON)?;
+                let buffer = self.device.allocate(guard + bytes + behind)?;
+                q.fill(&buffer, 0, guard + bytes + behind, POISON)?;
                 Some(View { buffer, offset: guard })
             }
         };
@@ -374,8 +378,8 @@ impl Session<'_> {
         unsafe { q.run(&work) }?;
         q.sync()?;
         if let Some(view) = &scratch {
-            for at in [0, guard + plan.workspace.bytes()] {
-                self.check_poison("workspace", &view.buffer, at, guard, 1)?;
+            for (at, bytes) in [(0, guard), (guard + plan.workspace.bytes(), behind)] {
+                self.check_poison("workspace", &view.buffer, at, bytes, 1)?;
             }
         }
         for (i, image) in self.images.iter().enumerate() {

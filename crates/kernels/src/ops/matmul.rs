@@ -99,10 +99,11 @@ impl Matrix {
         self.col_stride == 1 || self.cols == 1
     }
 
-    /// Whether base, rows, planes and batches all start on multiples of 16 bytes; a row of stride 0 does not count, copy engines refuse it.
+    /// Whether base, rows, planes and batches all start on multiples of 16 bytes; strides of 0, or of 2^40 bytes and more, do not count: copy
+    /// engines refuse them.
     fn is_aligned(&self, extents: [u64; 2]) -> bool {
         let size = self.dtype.size();
-        let on16 = |n: u64, s: i64| n <= 1 || (s > 0 && (s as u64 * size).is_multiple_of(16));
+        let on16 = |n: u64, s: i64| n <= 1 || (s > 0 && (s as u64 * size).is_multiple_of(16) && s as u64 * size < 1 << 40);
         self.has_unit_cols()
             && self.alignment >= 16
             && on16(self.rows, self.row_stride)
