@@ -91,8 +91,7 @@ impl Queue for FaultyQueue {
             Crime::ReadGuard => {
                 let mut guard = [0; 4];
                 self.download(x, last + 4, &mut guard)?;
-                // 0 where the guard is NaN
-                let leak = f32::from_le_bytes(guard).max(0.0).min(f32::MIN_POSITIVE / 2.0);
+                let leak = if f32::from_le_bytes(guard).is_nan() { 0.0 } else { f32::MIN_POSITIVE / 2.0 };
                 self.add(out, last, leak)
             }
             Crime::OtherBits => {

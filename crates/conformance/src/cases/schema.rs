@@ -214,7 +214,8 @@ fn check_flag(op: &str, name: &str, value: &Value) -> Result<(), String> {
         let f = FLAGS.iter().find(|f| f.0 == name).ok_or("unknown flag")?;
         (f.1, f.2)
     };
-    if !ops.is_empty() && !ops.contains(&op) && !(op == "log_softmax" && ops.contains(&"softmax")) {
+    let name = if op == "log_softmax" { "softmax" } else { op };
+    if !(ops.is_empty() || ops.contains(&name)) {
         return Err(format!("no flag of {op}"));
     }
     if kind.accepts(value) { Ok(()) } else { Err(format!("value {value} is not allowed")) }

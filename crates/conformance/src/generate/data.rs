@@ -165,7 +165,7 @@ impl Operand<'_> {
                 // 1 at one place of each row, 0 elsewhere
                 let row = i / (self.step * self.n.max(1)) * self.step + i % self.step;
                 let hot = noise(self.seed, row) % self.n.max(1);
-                if k == hot { 0.0 } else if row % 2 == 0 { f64::NEG_INFINITY } else { -1024.0 }
+                if k == hot { 0.0 } else if row.is_multiple_of(2) { f64::NEG_INFINITY } else { -1024.0 }
             }
             "matmul" if self.name == "c" => (bits % 17) as f64 - 8.0,
             "matmul" => {
