@@ -1,6 +1,6 @@
+use crate::Outcome;
 use crate::machine::Machine;
 use crate::ui::{self, Side, out, outln};
-use crate::Outcome;
 use anyhow::Result;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
                     "max_cluster": c.max_cluster, "memory": c.memory })
             })
             .collect();
-            outln!("{}", serde_json::to_string_pretty(&json!({ "devices": devices, "missing": missing(&machine) }))?);
+        outln!("{}", serde_json::to_string_pretty(&json!({ "devices": devices, "missing": missing(&machine) }))?);
         return Ok(Outcome::Passed);
     }
     let mut rows = vec![["name", "model", "target", "units", "shared", "memory"].map(str::to_owned).to_vec()];

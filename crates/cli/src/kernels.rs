@@ -1,6 +1,6 @@
+use crate::Outcome;
 use crate::machine::images;
 use crate::ui::{self, Side, out, outln};
-use crate::Outcome;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
+use crate::Outcome;
 use crate::machine::{self, Machine};
 use crate::ui::{self, out, outln};
-use crate::Outcome;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use std::sync::Arc;

@@ -101,12 +101,8 @@ fn bench_serves() {
     use std::io::Write;
     use std::process::Stdio;
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpwave"));
-    let mut child = command
-        .args(["bench", "--serve", "--device", "cpu"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
+    let mut child =
+        command.args(["bench", "--serve", "--device", "cpu"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program runs");
     let mut input = child.stdin.take().expect("a pipe");
     input.write_all(b"softmax x=f32[3,50]\ngo 1\nroof 1\nplan none\nfree\ngo 1\nsoftmax x=f32[3\nquit\n").expect("it reads");
     drop(input);

@@ -4,9 +4,9 @@ mod roof;
 mod serve;
 mod suites;
 
+use crate::Outcome;
 use crate::machine::{self, Asked, Machine};
 use crate::ui::{self, Side, outln};
-use crate::Outcome;
 use anyhow::{Context, Result, bail};
 use measure::{Memory, Meter, Settings, Timed, median};
 use serde::Serialize;
@@ -90,6 +90,9 @@ struct Record<'a> {
     power_w: Option<f64>,
 }
 
+/// A problem, and the end of the tag of a second plan to time beside the first.
+type Wanted = (Asked, Option<&'static str>);
+
 /// A plan of a problem that is to be timed.
 struct Item {
     asked: Asked,
@@ -97,8 +100,7 @@ struct Item {
 }
 
 const HEAD: [&str; 9] = ["problem", "plan", "µs", "±%", "TFLOP/s", "GB/s", "bytes", "roof µs", "ratio"];
-const SIDES: [Side; 9] =
-    [Side::Left, Side::Left, Side::Right, Side::Right, Side::Right, Side::Right, Side::Right, Side::Right, Side::Right];
+const SIDES: [Side; 9] = [Side::Left, Side::Left, Side::Right, Side::Right, Side::Right, Side::Right, Side::Right, Side::Right, Side::Right];
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let machine = Machine::find();
@@ -116,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         bail!("nothing to measure: give problems, or --suite memory, matmul, attention or smoke");
     }
     // all problems are read before the first is timed
-    let mut by_device: Vec<(Arc<dyn Device>, Vec<(Asked, Option<&'static str>)>)> = Vec::new();
+    let mut by_device: Vec<(Arc<dyn Device>, Vec<Wanted>)> = Vec::new();
     for row in &rows {
         let asked = machine::problem(&row.problem)?;
         let device = machine.one(asked.device.as_deref().or(args.device.as_deref()))?;
@@ -142,13 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 }
 
 /// Times all rows of one device; returns how many failed.
-fn measure_all(
-    args: &Args,
-    device: &dyn Device,
-    asked: Vec<(Asked, Option<&'static str>)>,
-    quiet: bool,
-    json: &mut Option<Box<dyn Write>>,
-) -> Result<usize> {
+fn measure_all(args: &Args, device: &dyn Device, asked: Vec<Wanted>, quiet: bool, json: &mut Option<Box<dyn Write>>) -> Result<usize> {
     let mut meter = Meter::new(device)?;
     let driver = about::driver(&device.name());
     let mut items = Vec::new();

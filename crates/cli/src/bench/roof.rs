@@ -9,7 +9,8 @@ use warpwave_kernels::ops::roof::{COPY, READ, Roof, TWO_IN_ONE_OUT};
 
 /// Bytes that a problem reads and writes at least; elements that a stride of 0 repeats count once.
 pub(crate) fn traffic(problem: &Problem) -> (u64, u64) {
-    let distinct = |d: &TensorDesc| d.shape.iter().zip(&d.strides).map(|(&n, &s)| if s == 0 { n.min(1) } else { n }).product::<u64>() * d.dtype.size();
+    let distinct =
+        |d: &TensorDesc| d.shape.iter().zip(&d.strides).map(|(&n, &s)| if s == 0 { n.min(1) } else { n }).product::<u64>() * d.dtype.size();
     let (mut read, mut written) = (0, 0);
     for (spec, desc) in problem.signature.operands.iter().zip(&problem.operands) {
         let bytes = desc.as_ref().map_or(0, distinct);
