@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             End::Clean(figures) => println!("  {figures}"),
             End::Crash { artifact, seconds, what } => {
                 println!("  found after {seconds:.1} s: {what}");
-                found.push(fuzzer.promote(&artifact, &what)?);
+                found.extend(fuzzer.promote(&artifact, &what)?);
             }
         }
     }
@@ -168,23 +168,28 @@ impl Fuzzer<'_> {
         }
     }
 
-    /// Makes a crash smaller and writes it as text.
-    fn promote(&self, artifact: &Path, what: &str) -> Result<PathBuf> {
+    /// Makes a crash smaller and writes both as text: the smaller one may fail in another way, which only a sanitizer sees.
+    fn promote(&self, artifact: &Path, what: &str) -> Result<Vec<PathBuf>> {
         let small = artifact.with_extension("min");
         let mut c = self.command();
         c.arg("-minimize_crash=1").arg(format!("-max_total_time={MINIMISE}")).arg(format!("-exact_artifact_path={}", small.display())).arg(artifact);
         // stops at its time limit with a failure of its own; what counts is the file
         c.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-        let input = if small.is_file() { small } else { artifact.to_path_buf() };
-        let text = artifact.with_extension("txt");
-        self.command().arg(&input).env(DESCRIBE, &text).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-        let text = fs::read_to_string(&text).with_context(|| format!("{} does not describe {}", self.target, input.display()))?;
         let folder = self.folder.join("regressions").join(self.target);
         fs::create_dir_all(&folder)?;
-        let path = folder.join(format!("{}.txt", &support::sha256(text.as_bytes())[..12]));
-        fs::write(&path, format!("# {what}\n{text}"))?;
-        println!("  {}", text.trim_end());
-        Ok(path)
+        let mut written = Vec::new();
+        for input in [artifact, &small].into_iter().filter(|p| p.is_file()) {
+            let text = input.with_added_extension("txt");
+            self.command().arg(input).env(DESCRIBE, &text).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+            let text = fs::read_to_string(&text).with_context(|| format!("{} does not describe {}", self.target, input.display()))?;
+            let path = folder.join(format!("{}.txt", &support::sha256(text.as_bytes())[..12]));
+            let from = if input == artifact { "" } else { "made smaller from: " };
+            fs::write(&path, format!("# {from}{what}\n{text}"))?;
+            println!("  {}", text.trim_end());
+            written.push(path);
+        }
+        written.dedup();
+        Ok(written)
     }
 }
 
