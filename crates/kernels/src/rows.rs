@@ -77,7 +77,7 @@ pub(crate) mod copy {
     const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
     fn shape(dtype: DType, n: u64) -> RowShape {
-        if n <= 64 * u64::from(vec_of(dtype)) { RowShape::new(32, 8, 2, vec_of(dtype)) } else { RowShape::new(128, 1, 4, vec_of(dtype)) }
+        if n <= 64 * u64::from(vec_of(dtype)) { RowShape::new(32, 8, 2, vec_of(dtype)) } else { RowShape::new(32, 4, 4, vec_of(dtype)) }
     }
 
     fn id(dtype: DType, shape: RowShape, target: Target) -> KernelId {

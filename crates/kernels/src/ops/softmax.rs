@@ -44,24 +44,57 @@ const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 struct Config {
     shape: RowShape,
     hold: bool,
+    /// Rows that the copy engine brings while others are worked on.
+    ahead: u32,
+    /// The most blocks that share a row before a larger config does better.
+    span: u32,
 }
 
-/// By width: a warp for a short row, a block for a longer one, and one config that reads a row of any length twice.
-fn configs(dtype: DType) -> Vec<Config> {
+/// By width: a part of a warp or a warp for a short row, a block or a cluster of blocks for a longer one, and one config that reads a row of any
+/// length twice. Measured on an H200, bench/records/2026-11-30-h200-rows.md.
+fn configs(dtype: DType, target: Target) -> Vec<Config> {
     let vec = vec_of(dtype);
     let per_16_bytes = 8 / vec; // as many elements a thread for 4-byte types as for 2-byte ones
-    let hold = |threads, groups, chunks: u32| Config { shape: RowShape::new(threads, groups, chunks * per_16_bytes, vec), hold: true };
-    vec![
-        hold(32, 8, 1),
-        hold(32, 8, 4),
-        hold(256, 1, 4),
-        hold(1024, 1, 4),
-        Config { shape: RowShape::new(1024, 1, 2 * per_16_bytes, vec), hold: false },
-    ]
+    let hold = |threads, groups, chunks, span| Config { shape: RowShape::new(threads, groups, chunks, vec), hold: true, ahead: 0, span };
+    let mut all = vec![hold(8, 16, per_16_bytes, 1), hold(32, 4, per_16_bytes, 1), hold(32, 4, 4 * per_16_bytes, 1)];
+    if dtype == DType::F32 {
+        all.extend([hold(256, 1, 4, 4), hold(512, 1, 8, 8)]);
+    } else if target == Target::Sm90a {
+        let ahead = |threads, span| Config { ahead: 1, ..hold(threads, 1, 8, span) };
+        all.extend([hold(128, 1, 4, 1), ahead(128, 1), ahead(256, 8), ahead(512, 8)]);
+    } else {
+        all.extend([hold(128, 1, 4, 1), hold(256, 1, 4, 2), hold(1024, 1, 4, 8)]);
+    }
+    all.push(Config { hold: false, ..hold(1024, 1, 2 * per_16_bytes, 1) });
+    all
+}
+
+impl Config {
+    /// Bytes of shared memory for the rows ahead.
+    fn shared(self) -> u32 {
+        self.ahead * self.shape.tile() as u32 * (16 / self.shape.vec) * self.shape.groups
+    }
+
+    /// Into how many parts `rows` are cut, a cluster each. With rows ahead a cluster works on several: enough that its first wait is forgotten,
+    /// so few that the last one is not waited for. Clusters of four and eight are as many as run at once: they start late where they do not find
+    /// room in one cluster of multiprocessors, and 8 of the H200's 132 lie outside.
+    fn parts(self, rows: u64, cluster: u32, caps: &DeviceCaps) -> u64 {
+        if self.ahead == 0 {
+            return rows;
+        }
+        let (units, resident) = (u64::from(caps.units), u64::from(512 / self.shape.threads));
+        let cluster = u64::from(cluster);
+        if cluster > 2 {
+            return (units.saturating_sub(8) / cluster * resident).clamp(1, rows);
+        }
+        let each = cluster * u64::from(self.shape.threads / 64);
+        rows.div_ceil(each).max(units / cluster * resident).min(rows)
+    }
 }
 
 fn id(dtype: DType, c: Config, target: Target) -> KernelId {
-    KernelId { kernel: "softmax", tag: format!("{dtype}.{}.{}", c.shape.tag(), if c.hold { "hold" } else { "online" }), target }
+    let ahead = if c.ahead > 0 { ".ahead" } else { "" };
+    KernelId { kernel: "softmax", tag: format!("{dtype}.{}.{}{ahead}", c.shape.tag(), if c.hold { "hold" } else { "online" }), target }
 }
 
 /// The dimension that a valid or unchecked problem's `axis` names.
@@ -123,19 +156,20 @@ pub(crate) fn plans(p: &Valid, caps: &DeviceCaps, log: bool) -> Vec<Plan> {
             ("log", Arg::I32(log.into())),
             ("reserved", Arg::I32(0)),
         ];
-        let step = Step::Launch(launch(id(x.dtype, c, caps.target), c.shape, space.rows(), cluster, args));
-        let tag = format!("{}{}", id(x.dtype, c, caps.target).tag, if cluster > 1 { format!(".c{cluster}") } else { String::new() });
-        Plan { tag, target: caps.target, steps: vec![step], workspace: Workspace::default() }
-    };
-    let all = configs(x.dtype);
-    // in the order of capacity: the first that holds the row is the best
-    let mut ways: Vec<(Config, u32)> = all.iter().filter(|c| c.hold && need <= c.shape.tile()).map(|&c| (c, 1)).collect();
-    for &c in all.iter().filter(|c| c.hold && c.shape.groups == 1 && need > c.shape.tile()).rev() {
-        let cluster = need.div_ceil(c.shape.tile()).next_power_of_two();
-        if cluster <= u64::from(caps.max_cluster) {
-            ways.push((c, cluster as u32));
+        let mut step = launch(id(x.dtype, c, caps.target), c.shape, space.rows(), cluster, args);
+        if c.ahead > 0 {
+            step.blocks = c.parts(space.rows(), cluster, caps) * u64::from(cluster);
+            step.shared = c.shared();
         }
-    }
+        let tag = format!("{}{}", id(x.dtype, c, caps.target).tag, if cluster > 1 { format!(".c{cluster}") } else { String::new() });
+        Plan { tag, target: caps.target, steps: vec![Step::Launch(step)], workspace: Workspace::default() }
+    };
+    let all = configs(x.dtype, caps.target);
+    let cluster = |c: &Config| need.div_ceil(c.shape.tile()).next_power_of_two();
+    let legal = |c: &&Config| c.hold && (cluster(c) == 1 || c.shape.groups == 1 && cluster(c) <= u64::from(caps.max_cluster));
+    // in the order of capacity: the first that holds the row in few enough blocks is the best
+    let (good, rest): (Vec<_>, Vec<_>) = all.iter().filter(legal).map(|&c| (c, cluster(&c) as u32)).partition(|(c, k)| *k <= c.span);
+    let mut ways = [good, rest].concat();
     ways.extend(all.iter().filter(|c| !c.hold).map(|&c| (c, 1)));
     ways.into_iter().map(plan).collect()
 }
@@ -144,13 +178,19 @@ pub(crate) fn variants(target: Target) -> Vec<Variant> {
     let one = |dtype: DType, c: Config| {
         let s = c.shape;
         let config = format!(
-            ".type = ww::dtype::{dtype}, .threads = {}, .groups = {}, .chunks = {}, .vec = {}, .hold = {}",
-            s.threads, s.groups, s.chunks, s.vec, c.hold
+            ".type = ww::dtype::{dtype}, .threads = {}, .groups = {}, .chunks = {}, .vec = {}, .hold = {}{}",
+            s.threads,
+            s.groups,
+            s.chunks,
+            s.vec,
+            c.hold,
+            if c.ahead > 0 { format!(", .ahead = {}", c.ahead) } else { String::new() }
         );
         let set = if dtype == DType::BF16 && (s.threads == 256 || !c.hold) { BuildSet::Ci } else { BuildSet::Full };
-        variant(id(dtype, c, target), s, "ops/softmax.h", ["Softmax", "SoftmaxConfig"], config, set)
+        let shared = c.shared();
+        Variant { shared, ..variant(id(dtype, c, target), s, "ops/softmax.h", ["Softmax", "SoftmaxConfig"], config, set) }
     };
-    DTYPES.into_iter().flat_map(|d| configs(d).into_iter().map(move |c| (d, c))).map(|(d, c)| one(d, c)).collect()
+    DTYPES.into_iter().flat_map(|d| configs(d, target).into_iter().map(move |c| (d, c))).map(|(d, c)| one(d, c)).collect()
 }
 
 pub(crate) fn params(kernel: &str) -> &'static [Param] {

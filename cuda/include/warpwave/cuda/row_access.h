@@ -41,6 +41,11 @@ template <int B> WW_FN void store_bytes(char* p, const uint32_t* r, bool in) {
   }
 }
 #undef WW_ST
+// r = 16 bytes of shared memory where `in`, else unchanged
+WW_FN void load_shared(uint32_t* r, const char* p, bool in) {
+  asm volatile("{\n.reg .pred q;\nsetp.ne.b32 q, %5, 0;\n@q ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n}"
+               : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]) : "r"(uint32_t(__cvta_generic_to_shared(p))), "r"(int(in)) : "memory");
+}
 
 WW_FN uint32_t funnel_right(uint32_t lo, uint32_t hi, int bits) { return __funnelshift_r(lo, hi, bits); }
 WW_FN uint32_t low_halves(uint32_t lo, uint32_t hi) { return __byte_perm(lo, hi, 0x5410); }
@@ -71,22 +76,46 @@ WW_FN unsigned cluster_index() {
   return r;
 }
 WW_FN void cluster_started() { asm volatile("barrier.cluster.arrive.relaxed.aligned;"); }   // orders no memory: saves a fence
-WW_FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 WW_FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
-// *slot = x in the shared memory of block `rank` of the cluster, where `in`: a predicate keeps the warp together for the barrier that follows
-WW_FN void store_peer(float* slot, int rank, float x, bool in) {
-  uint32_t mine = uint32_t(__cvta_generic_to_shared(slot)), theirs;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(mine), "r"(in ? rank : 0));
-  asm volatile("{\n.reg .pred q;\nsetp.ne.b32 q, %2, 0;\n@q st.shared::cluster.f32 [%0], %1;\n}" ::"r"(theirs), "f"(x), "r"(int(in)) : "memory");
+WW_FN uint32_t shared_address(const void* p) { return uint32_t(__cvta_generic_to_shared(p)); }
+// A mailbox: an mbarrier that counts bytes.  One arrival completes a phase, once the bytes announced have come.
+WW_FN void open_mailbox(uint64_t* m) { asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(m)) : "memory"); }
+WW_FN void publish_mailboxes() { asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory"); }
+WW_FN void expect_mail(uint64_t* m, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(m)), "r"(bytes) : "memory");
+}
+WW_FN void await_mail(uint64_t* m, int parity) {
+  uint32_t done;
+  do {
+    asm volatile("{\n.reg .pred q;\nmbarrier.try_wait.parity.shared.b64 q, [%1], %2;\nselp.b32 %0, 1, 0, q;\n}"
+                 : "=r"(done) : "r"(shared_address(m)), "r"(parity) : "memory");
+  } while (!done);
+}
+// *slot = x and 4 bytes into mailbox m, both of block `rank` of the cluster, where `in`: a predicate keeps the warp together
+WW_FN void post_peer(float* slot, uint64_t* m, int rank, float x, bool in) {
+  uint32_t to, box;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(slot)), "r"(in ? rank : 0));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(box) : "r"(shared_address(m)), "r"(in ? rank : 0));
+  asm volatile("{\n.reg .pred q;\nsetp.ne.b32 q, %3, 0;\n@q st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];\n}" ::"r"(to),
+               "r"(__float_as_uint(x)), "r"(box), "r"(int(in)) : "memory");
+}
+// `bytes` from p to shared memory, counted by mailbox m: all multiples of 16
+WW_FN void fetch_bytes(char* to, const void* p, int bytes, uint64_t* m) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)), "l"(p), "r"(bytes),
+               "r"(shared_address(m)) : "memory");
 }
 #else
 WW_FN constexpr int cluster_rank() { return 0; }
 WW_FN constexpr int cluster_size() { return 1; }
 WW_FN unsigned cluster_index() { return blockIdx.x; }
 WW_FN void cluster_started() {}
-WW_FN void cluster_arrive() {}
 WW_FN void cluster_wait() {}
-WW_FN void store_peer(float*, int, float, bool) {}
+WW_FN void open_mailbox(uint64_t*) {}
+WW_FN void publish_mailboxes() {}
+WW_FN void expect_mail(uint64_t*, int) {}
+WW_FN void await_mail(uint64_t*, int) {}
+WW_FN void post_peer(float*, uint64_t*, int, float, bool) {}
+WW_FN void fetch_bytes(char*, const void*, int, uint64_t*) {}
 #endif
 
 }  // namespace ww::cuda

@@ -5,6 +5,9 @@
 //   stride 1, aligned otherwise   16-bit elements: whole words around the run, shifted together; runs whose words leave the span by elements
 //   any other stride              by elements, as are 4-byte ones aligned otherwise: shifting would hold twice the registers
 // No byte outside the span is touched.
+//
+// An op with kAhead is run by blocks that stay: while they work on a row, the copy engine brings the next kAhead - 1 into shared memory (the
+// 16-byte words that lie in the span; what sticks out goes by elements when the row is loaded).
 #pragma once
 #include <warpwave/cuda/row_access.h>
 #include <warpwave/tile/rows.h>
@@ -63,8 +66,13 @@ template <int kWords, int kAccess> WW_FN void shift_words(uint32_t* r, int shift
   for (int j = 0; j < kWords; ++j) r[j] = funnel_right(r[j], r[j + 1], (shift & 3) * 8);
 }
 
-template <RowShape S> class row_group {
+struct no_rows_ahead {
+  static constexpr int kAhead = 0;
+};
+// Ahead: how many rows (kAhead), and ahead(group, k), which asks for the k-th row after the one that is worked on
+template <RowShape S, class Ahead = no_rows_ahead> class row_group {
   static constexpr int kThreads = S.threads, kChunks = S.chunks, kVec = S.vec, kSize = S.tile();
+  static constexpr int kAhead = Ahead::kAhead;
   static constexpr int kLanes = kThreads < 32 ? kThreads : 32, kWarps = kThreads / kLanes;
   static constexpr bool kCluster = S.groups == 1 && kThreads % 32 == 0;   // may be launched so that a cluster owns a row
   static_assert(kThreads >= 2 && (kThreads % 32 == 0 || 32 % kThreads == 0), "a multiple of the warp, or a divisor of it");
@@ -75,15 +83,54 @@ template <RowShape S> class row_group {
   struct Shared {
     alignas(16) float warp[S.groups][2][kWarps];
     float peer[2][8];
+    alignas(8) uint64_t full[2];                           // counts what peers post
+    uint64_t fetched[S.groups][kAhead > 0 ? kAhead : 1];   // counts what the copy engine brings
   };
 
-  WW_FN explicit row_group(Shared& s) : shared(s) {
+  WW_FN explicit row_group(Shared& s, Ahead a = {}, char* stages = nullptr) : ahead(a), shared(s) {
     thread = thread_of_block() % kThreads;
     index = thread_of_block() / kThreads;
     if constexpr (kCluster) {
       cluster = cluster_size();
-      if (cluster > 1) cluster_started();   // waited for before the first exchange: a peer's memory exists once it has started
+      if (cluster > 1) {
+        if (thread == 0) {
+          open_mailbox(&s.full[0]);
+          open_mailbox(&s.full[1]);
+          publish_mailboxes();
+        }
+        cluster_started();   // waited for before the first exchange: a peer's memory exists once it has started
+      }
     }
+    if constexpr (kAhead > 0) {
+      static_assert(kThreads % 32 == 0);
+      stage = stages + index * kAhead * kSlot;
+      if (thread == 0) {
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k) open_mailbox(&s.fetched[index][k]);
+        publish_mailboxes();
+        for (slot = 0; slot < kAhead; ++slot) ahead(*this, slot);
+      }
+      slot = 0;
+      meet();
+    }
+  }
+  WW_FN void next_row() {
+    ++slot;
+    if (slot == kAhead) {
+      slot = 0;
+      parity ^= 1;
+    }
+  }
+  // By one thread, into the slot of the row that is worked on: each thread has its share of that one in registers
+  template <class T> WW_FN void fetch(const row_tiling& t, int64_t i, const ww::span<T>& s) {
+    constexpr int kBytes = int(sizeof(T)), kPer16 = 16 / kBytes;
+    static_assert(kVec == kPer16 && kSize * kBytes == kSlot);
+    if (s.stride != 1) return;
+    const place at(t.first(i), s.n);
+    int from = ((at.begin > 0 ? at.begin : 0) + kPer16 - 1) / kPer16 * kPer16, to = (at.end < kSize ? at.end : kSize) / kPer16 * kPer16;
+    int bytes = to > from ? (to - from) * kBytes : 0;
+    expect_mail(&shared.fetched[index][slot], bytes);
+    if (bytes > 0) fetch_bytes(stage + slot * kSlot + from * kBytes, s.p + at.first + from, bytes, &shared.fetched[index][slot]);
   }
   WW_FN void leave() {
     if constexpr (kCluster)
@@ -97,12 +144,11 @@ template <RowShape S> class row_group {
   WW_FN int span() const { return cluster; }
 
   template <class T> WW_FN row_tiling tiling(const ww::span<T>& s) const {
-    constexpr int kPer16 = 16 / int(sizeof(T));
-    int lead = s.stride == 1 ? int(reinterpret_cast<uint64_t>(s.p) / sizeof(T)) % kPer16 : 0;
+    int lead = s.stride == 1 ? int(reinterpret_cast<uint64_t>(s.p) % 16 / sizeof(T)) : 0;
     return {s.n, lead, kSize};
   }
 
-  template <class T> WW_FN Values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) const {
+  template <class T> WW_FN Values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) {
     using E = std::remove_const_t<T>;
     constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kAccess = kRun < 16 ? kRun : 16;
     const place at(t.first(i), s.n);
@@ -110,8 +156,12 @@ template <RowShape S> class row_group {
     raw<E> r;
     const uint32_t fill = sizeof(E) == 4 ? bits_of<E>(other) : bits_of<E>(other) * 0x10001u;
     const int shift = s.stride == 1 ? int(reinterpret_cast<uint64_t>(p)) & (kAccess - 1) : kAccess;
-    if (shift == 0) load_runs<E, false>(r, at, p, 0, fill);
-    else if (kBytes < 4 && kAccess > kBytes && shift < kAccess) load_runs<E, (kBytes < 4 && kAccess > kBytes)>(r, at, p, shift, fill);
+    if constexpr (kAhead > 0) {   // always the tile that was fetched: no shift
+      if (s.stride == 1) await_mail(&shared.fetched[index][slot], parity);
+      owed = true;
+    }
+    if (kAhead > 0 ? s.stride == 1 : shift == 0) load_runs<E, false>(r, at, p, 0, fill);
+    else if (kAhead == 0 && kBytes < 4 && kAccess > kBytes && shift < kAccess) load_runs<E, (kBytes < 4 && kAccess > kBytes)>(r, at, p, shift, fill);
     else {
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
@@ -165,13 +215,29 @@ template <RowShape S> class row_group {
   }
 
   int index = 0;   // of the group in its block
+  Ahead ahead;
 
  private:
   struct larger { WW_FN float operator()(float a, float b) const { return max_nan(a, b); } };
   struct plus { WW_FN float operator()(float a, float b) const { return a + b; } };
   Shared& shared;
-  int thread, cluster = 1, turn = 0;
-  bool joined = false;
+  static constexpr int kSlot = kSize * 16 / kVec;   // bytes of a row ahead
+  int thread, cluster = 1, turn = 0, phase = 0;
+  int slot = 0, parity = 0;
+  char* stage = nullptr;
+  bool joined = false, owed = false;
+
+  // All threads have met since the row was loaded: its slot is free.
+  WW_FN void refill() {
+    if constexpr (kAhead > 0) {
+      if (owed && thread == 0) ahead(*this, kAhead);
+      owed = false;
+    }
+  }
+  WW_FN void meet() const {
+    if constexpr (kWarps > 1) barrier(S.groups > 1 ? 1 + index : 0, kThreads);
+    else __syncwarp();
+  }
 
   // Where the span lies, counted from the tile's first element; cut off a little beyond the tile, so that 32 bits hold it.
   struct place {
@@ -234,7 +300,10 @@ template <RowShape S> class row_group {
 #pragma unroll
       for (int k = 0; k < kWords + kMore; ++k) w[c][k] = fill;
 #pragma unroll
-      for (int k = 0; k < kWords + kMore; k += kRegs) load_bytes<kAccess, kShifted>(&w[c][k], p - shift + c * kThreads * kRun + k * 4, in);
+      for (int k = 0; k < kWords + kMore; k += kRegs) {
+        if constexpr (kAhead > 0) load_shared(&w[c][k], stage + slot * kSlot + (c * kThreads + thread) * kRun + k * 4, in);
+        else load_bytes<kAccess, kShifted>(&w[c][k], p - shift + c * kThreads * kRun + k * 4, in);
+      }
     }
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
@@ -305,43 +374,81 @@ template <RowShape S> class row_group {
 #pragma unroll
     for (int o = kLanes / 2; o > 0; o /= 2) x = f(x, shuffle_xor(mask, x, o));
     if constexpr (kWarps > 1) {
-      float* slot = shared.warp[index][turn];
-      if (thread % 32 == 0) slot[thread / 32] = x;
-      barrier(S.groups > 1 ? 1 + index : 0, kThreads);
-      x = slot[0];
+      float* own = shared.warp[index][turn];
+      if (thread % 32 == 0) own[thread / 32] = x;
+      meet();
+      x = own[0];
 #pragma unroll
-      for (int w = 1; w < kWarps; ++w) x = f(x, slot[w]);
+      for (int w = 1; w < kWarps; ++w) x = f(x, own[w]);
     }
     if constexpr (kCluster) {
       if (cluster > 1) {
         if (!joined) cluster_wait();
         joined = true;
-        store_peer(&shared.peer[turn][cluster_rank()], thread, x, thread < cluster);
-        cluster_arrive();
-        cluster_wait();
+        // a mailbox in place of two passes of the cluster's barrier: 8192 bf16 by pairs of 128x4x8 went from 1.28 x copy to 1.05 (H200, 2026-11-30)
+        post_peer(&shared.peer[turn][cluster_rank()], &shared.full[turn], thread, x, thread < cluster);
+        if (thread == 0) expect_mail(&shared.full[turn], cluster * 4);
+        refill();
+        await_mail(&shared.full[turn], phase);
+        phase ^= turn;
         x = shared.peer[turn][0];
         for (int k = 1; k < cluster; ++k) x = f(x, shared.peer[turn][k]);
       }
     }
+    refill();
     turn ^= 1;
     return x;
   }
 };
 
 template <class Op> constexpr int row_block_threads = Op::kShape.threads * Op::kShape.groups;
-// For __launch_bounds__: 0 leaves the choice to ptxas, which then saves registers for occupancy.  1 tells it that one block will do: a held
-// softmax row of 512x4x8 took 72 registers in place of 60, one block on an SM in place of two (nvcc 13.5, sm_90a).
-template <class Op> constexpr int row_min_blocks = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+constexpr bool kCopiesAhead = true;
+#else
+constexpr bool kCopiesAhead = false;
+#endif
+template <class Op> constexpr int rows_ahead = 0;
+template <class Op> requires requires { Op::kAhead; } constexpr int rows_ahead<Op> = kCopiesAhead ? Op::kAhead : 0;
+template <class Op> constexpr int row_shared_bytes = rows_ahead<Op> * Op::kShape.tile() * (16 / Op::kShape.vec) * Op::kShape.groups;
 
-// One block's share of a launch: `groups` programs, or its part of one that a cluster owns.
+// For __launch_bounds__: 0 leaves the choice to ptxas, which then saves registers for occupancy.  1 tells it that one block will do: a held
+// softmax row of 512x4x8 took 72 registers in place of 60, one block on an SM in place of two (nvcc 13.5, sm_90a).  Blocks that stay: 1024
+// threads of an SM, left to itself ptxas took 88 registers.
+template <class Op> constexpr int row_threads_per_sm = Op::kShape.chunks * Op::kShape.vec > 32 ? 512 : 1024;
+template <class Op> constexpr int row_min_blocks = rows_ahead<Op> > 0 ? row_threads_per_sm<Op> / row_block_threads<Op> : 0;
+
+template <class Op> struct rows_ahead_of {
+  static constexpr int kAhead = rows_ahead<Op>;
+  const typename Op::Params& p;
+  int64_t program, step;
+  template <class G> WW_FN void operator()(G& g, int k) const {
+    if (program + k * step < p.programs) Op::fetch(g, p, program + k * step);
+  }
+};
+// One block's share of a launch: `groups` programs, or its part of one that a cluster owns; with rows ahead, as many more as the grid leaves.
 template <class Op> WW_FN void run_rows(const typename Op::Params& p) {
-  using Group = row_group<Op::kShape>;
-  __shared__ typename Group::Shared shared;
-  int64_t program = int64_t(Op::kShape.groups == 1 ? cluster_index() : blockIdx.x) * Op::kShape.groups + thread_of_block() / Op::kShape.threads;
+  constexpr int kGroups = Op::kShape.groups;
+  int64_t program = int64_t(kGroups == 1 ? cluster_index() : blockIdx.x) * kGroups + thread_of_block() / Op::kShape.threads;
   if (program >= p.programs) return;
-  Group g(shared);
-  Op::run(g, p, program);
-  g.leave();
+  if constexpr (rows_ahead<Op> > 0) {
+    using Group = row_group<Op::kShape, rows_ahead_of<Op>>;
+    __shared__ typename Group::Shared shared;
+    extern __shared__ __align__(128) char stages[];
+    const int64_t step = int64_t(kGroups == 1 ? gridDim.x / unsigned(cluster_size()) : gridDim.x) * kGroups;
+    Group g(shared, {p, program, step}, stages);
+#pragma unroll 1
+    for (; g.ahead.program < p.programs; g.ahead.program += step) {
+      Op::run(g, p, g.ahead.program);
+      g.next_row();
+    }
+    g.leave();
+  } else {
+    using Group = row_group<Op::kShape>;
+    __shared__ typename Group::Shared shared;
+    Group g(shared);
+    Op::run(g, p, program);
+    g.leave();
+  }
 }
 
 }  // namespace ww::cuda

@@ -6,10 +6,12 @@ namespace ww {
 struct SoftmaxConfig {
   dtype type;
   int threads, groups = 1, chunks, vec;
-  bool hold;   // the row (or each program's share of it) fits one tile and stays in registers; otherwise it is read twice
+  bool hold;       // the row (or each program's share of it) fits one tile and stays in registers; otherwise it is read twice
+  int ahead = 0;   // held rows that are fetched ahead
 };
 template <SoftmaxConfig C> struct Softmax {
   static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec};
+  static constexpr int kAhead = C.ahead;
   using T = elem<C.type>;
   struct Params {
     rows_view<const T> x;
@@ -30,6 +32,10 @@ template <SoftmaxConfig C> struct Softmax {
       float inv = 1.f / sum;
       map(v, [&](float x) { return ww::exp2((x - m) * kLog2e) * inv; });
     }
+  }
+  template <class G> WW_FN static void fetch(G& g, const Params& p, int64_t r) {
+    auto x = row_of(p.x, p.space, r);
+    g.fetch(g.tiling(x), g.rank(), x);
   }
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t r) {
     auto x = row_of(p.x, p.space, r);

@@ -6,11 +6,17 @@
 //   template <class G> static void run(G& g, const Params& p, int64_t program)
 // run is called by a *row group*: the threads that own one row (a warp, a block, or a cluster of blocks: the target decides from kShape
 // and the launch). Groups never meet; an op names no thread.
+// It may add
+//   static constexpr int kAhead         how many tiles a group has under way or in work; 0: none
+//   template <class G> static void fetch(G& g, const Params& p, int64_t program)
+// fetch names, by g.fetch(t, i, s), the one tile that run(g, p, program) will load, tiled by its own span. A target that can runs it early, on
+// one thread; others ignore it. run then loads that tile alone, and reduces over the group after it has. No run writes what another fetches.
 //
 // The group offers (bodies in <warpwave/target/rows.h>):
 //   g.rank(), g.span()                  which part of a row that several programs share, of how many (0 of 1 elsewhere)
 //   g.tiling(s)  -> row_tiling          cuts span s into tiles of kShape's size so that each begins on a 16-byte address of s
 //   g.load(t, i, s, other) -> values    tile i of span s; `other` (a value of s's type) where the tile sticks out. s need not be the span that was tiled
+//   g.fetch(t, i, s)                    asks for tile i of span s ahead of run (in fetch alone)
 //   g.store(t, i, s, values)            writes what lies inside s; converts to s's type, nearest even
 //   g.max(values), g.sum(values)        over the whole group (and the cluster), the same bits in every thread; max passes NaN over
 //   g.max(lanes), g.sum(lanes)

@@ -8,8 +8,8 @@ template <class Op> concept tile_op = requires { typename Op::Rings; };
 
 template <class Op> struct entry {   // a row op
   using arguments = typename Op::Params;
-  static constexpr int kBlockThreads = cuda::row_block_threads<Op>, kMinBlocks = 1;
-  static constexpr bool fits(int) { return true; }
+  static constexpr int kBlockThreads = cuda::row_block_threads<Op>, kMinBlocks = cuda::row_min_blocks<Op>;
+  static constexpr bool fits(int shared) { return cuda::row_shared_bytes<Op> <= shared; }
   WW_FN static void run(const arguments& a) { cuda::run_rows<Op>(a); }
 };
 template <tile_op Op> struct entry<Op> {
