@@ -4,7 +4,8 @@ use warpwave_core::{Approx, Problem, Source};
 /// alpha · a b + beta · c in float64.
 ///
 /// Error, u = 2^-24: sums of K products in float32 drift by about √K·u·Σ|a||b|; four times that is the bound (n·u would let a lost product
-/// pass at real sizes). The two products with alpha and beta and their sum round once each.
+/// pass at real sizes). The two products with alpha and beta and their sum round once each, as do alpha and beta themselves. A single product
+/// rounds where something follows it; otherwise its rounding is that of the output.
 pub(super) fn reference(p: &Problem, inputs: &[Source<'_>], ranges: &[Range<u64>]) -> Vec<Approx> {
     const U: f64 = f32::EPSILON as f64 / 2.0;
     let (Some(a), Some(out)) = (p.operand("a"), p.operand("out")) else {
@@ -12,6 +13,8 @@ pub(super) fn reference(p: &Problem, inputs: &[Source<'_>], ranges: &[Range<u64>
     };
     let (k, n, m) = (a.shape[a.rank() - 1], out.shape[out.rank() - 1], out.shape[out.rank() - 2]);
     let (alpha, beta) = (p.float("alpha"), p.float("beta"));
+    let is_rounded = |x: f64| f64::from(u8::from(f64::from(x as f32) != x));
+    let is_followed = f64::from(u8::from(alpha != 1.0 || beta != 0.0));
     let mut values = Vec::new();
     for range in ranges {
         let mut i = range.start;
@@ -45,7 +48,13 @@ pub(super) fn reference(p: &Problem, inputs: &[Source<'_>], ranges: &[Range<u64>
                 // a product by a power of two is exact; so is a sum of nothing
                 let scaled = if alpha == 1.0 { 0.0 } else { s.abs() };
                 let added = if beta == 0.0 { 0.0 } else { c.abs() + (s + c).abs() };
-                let error = if k <= 1 { 0.0 } else { 4.0 * (k as f64).sqrt() * U * t } + U * (scaled + added);
+                let factors = is_rounded(alpha) * s.abs() + is_rounded(beta) * c.abs();
+                let products = match k {
+                    0 => 0.0,
+                    1 => is_followed * t,
+                    _ => 4.0 * (k as f64).sqrt() * t,
+                };
+                let error = U * (products + scaled + added + factors);
                 values.push(Approx { value: s + c, error });
             }
             i += cols;
