@@ -61,7 +61,7 @@ fn configs(dtype: DType, target: Target) -> Vec<Config> {
         all.extend([hold(256, 1, 4, 4), hold(512, 1, 8, 8)]);
     } else if target == Target::Sm90a {
         let ahead = |threads, span| Config { ahead: 1, ..hold(threads, 1, 8, span) };
-        all.extend([hold(128, 1, 4, 1), ahead(128, 1), ahead(256, 8), ahead(512, 8)]);
+        all.extend([hold(128, 1, 4, 1), ahead(128, 8), ahead(256, 8), ahead(512, 8)]);
     } else {
         all.extend([hold(128, 1, 4, 1), hold(256, 1, 4, 2), hold(1024, 1, 4, 8)]);
     }
@@ -75,20 +75,17 @@ impl Config {
         self.ahead * self.shape.tile() as u32 * (16 / self.shape.vec) * self.shape.groups
     }
 
-    /// Into how many parts `rows` are cut, a cluster each. With rows ahead a cluster works on several: enough that its first wait is forgotten,
-    /// so few that the last one is not waited for. Clusters of four and eight are as many as run at once: they start late where they do not find
-    /// room in one cluster of multiprocessors, and 8 of the H200's 132 lie outside.
+    /// Into how many parts `rows` are cut, a cluster each. With rows ahead a cluster works on two or four: enough to hide a row's way from memory,
+    /// so few that the last cluster is not waited for. Large clusters of large blocks are as many as run at once: they start late, and 8 of the
+    /// H200's 132 multiprocessors have no place in a cluster of eight.
     fn parts(self, rows: u64, cluster: u32, caps: &DeviceCaps) -> u64 {
         if self.ahead == 0 {
             return rows;
         }
-        let (units, resident) = (u64::from(caps.units), u64::from(512 / self.shape.threads));
-        let cluster = u64::from(cluster);
-        if cluster > 2 {
-            return (units.saturating_sub(8) / cluster * resident).clamp(1, rows);
-        }
-        let each = cluster * u64::from(self.shape.threads / 64);
-        rows.div_ceil(each).max(units / cluster * resident).min(rows)
+        let outside = if cluster > 2 { 8 } else { 0 };
+        let resident = u64::from(caps.units.saturating_sub(outside) / cluster * (512 / self.shape.threads)).max(1);
+        let parts = if cluster > 2 && self.shape.threads > 128 { 0 } else { rows.div_ceil(if cluster > 2 { 4 } else { 2 }) };
+        parts.max(resident).min(rows)
     }
 }
 

@@ -91,13 +91,13 @@ WW_FN void await_mail(uint64_t* m, int parity) {
                  : "=r"(done) : "r"(shared_address(m)), "r"(parity) : "memory");
   } while (!done);
 }
-// *slot = x and 4 bytes into mailbox m, both of block `rank` of the cluster, where `in`: a predicate keeps the warp together
-WW_FN void post_peer(float* slot, uint64_t* m, int rank, float x, bool in) {
+// slot = x, y and 8 bytes into mailbox m, both of block `rank` of the cluster, where `in`: a predicate keeps the warp together
+WW_FN void post_peer(float* slot, uint64_t* m, int rank, float x, float y, bool in) {
   uint32_t to, box;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(slot)), "r"(in ? rank : 0));
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(box) : "r"(shared_address(m)), "r"(in ? rank : 0));
-  asm volatile("{\n.reg .pred q;\nsetp.ne.b32 q, %3, 0;\n@q st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];\n}" ::"r"(to),
-               "r"(__float_as_uint(x)), "r"(box), "r"(int(in)) : "memory");
+  asm volatile("{\n.reg .pred q;\nsetp.ne.b32 q, %4, 0;\n@q st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];\n}"
+               ::"r"(to), "r"(__float_as_uint(x)), "r"(__float_as_uint(y)), "r"(box), "r"(int(in)) : "memory");
 }
 // `bytes` from p to shared memory, counted by mailbox m: all multiples of 16
 WW_FN void fetch_bytes(char* to, const void* p, int bytes, uint64_t* m) {
@@ -114,7 +114,7 @@ WW_FN void open_mailbox(uint64_t*) {}
 WW_FN void publish_mailboxes() {}
 WW_FN void expect_mail(uint64_t*, int) {}
 WW_FN void await_mail(uint64_t*, int) {}
-WW_FN void post_peer(float*, uint64_t*, int, float, bool) {}
+WW_FN void post_peer(float*, uint64_t*, int, float, float, bool) {}
 WW_FN void fetch_bytes(char*, const void*, int, uint64_t*) {}
 #endif
 

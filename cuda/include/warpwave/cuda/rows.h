@@ -82,7 +82,7 @@ template <RowShape S, class Ahead = no_rows_ahead> class row_group {
   using Values = values<S>;
   struct Shared {
     alignas(16) float warp[S.groups][2][kWarps];
-    float peer[2][8];
+    alignas(8) float peer[2][8][2];
     alignas(8) uint64_t full[2];                           // counts what peers post
     uint64_t fetched[S.groups][kAhead > 0 ? kAhead : 1];   // counts what the copy engine brings
   };
@@ -158,7 +158,6 @@ template <RowShape S, class Ahead = no_rows_ahead> class row_group {
     const int shift = s.stride == 1 ? int(reinterpret_cast<uint64_t>(p)) & (kAccess - 1) : kAccess;
     if constexpr (kAhead > 0) {   // always the tile that was fetched: no shift
       if (s.stride == 1) await_mail(&shared.fetched[index][slot], parity);
-      owed = true;
     }
     if (kAhead > 0 ? s.stride == 1 : shift == 0) load_runs<E, false>(r, at, p, 0, fill);
     else if (kAhead == 0 && kBytes < 4 && kAccess > kBytes && shift < kAccess) load_runs<E, (kBytes < 4 && kAccess > kBytes)>(r, at, p, shift, fill);
@@ -167,6 +166,10 @@ template <RowShape S, class Ahead = no_rows_ahead> class row_group {
       for (int c = 0; c < kChunks; ++c) {
         load_elements<E>(r.w[c], at, p + c * kThreads * kVec * s.stride * kBytes, s.stride * kBytes, c, fill);
       }
+    }
+    if constexpr (kAhead > 0) {   // all have read: the slot is free.  Asked for at once, not after a first reduction: the copy takes as long as the row's work
+      meet();
+      if (thread == 0) ahead(*this, kAhead);
     }
     Values v;
 #pragma unroll
@@ -201,6 +204,19 @@ template <RowShape S, class Ahead = no_rows_ahead> class row_group {
   WW_FN ww::cuda::lanes lanes(float x) const { return {x}; }
   WW_FN float max(ww::cuda::lanes l) { return reduce(l.x, larger{}); }
   WW_FN float sum(ww::cuda::lanes l) { return reduce(l.x, plus{}); }
+  template <class F> WW_FN row_max_sum max_sum(ww::cuda::lanes m, ww::cuda::lanes l, F scale) {
+    float top = in_block(m.x, larger{}), sum = in_block(l.x * scale(m.x, top), plus{});
+    if constexpr (kCluster) {
+      if (cluster > 1) {
+        auto* all = exchange(top, sum);
+        top = all[0][0];
+        for (int k = 1; k < cluster; ++k) top = max_nan(top, all[k][0]);
+        sum = all[0][1] * scale(all[0][0], top);
+        for (int k = 1; k < cluster; ++k) sum += all[k][1] * scale(all[k][0], top);
+      }
+    }
+    return {top, sum};
+  }
   WW_FN float max(const Values& v) {
     float x = v.x[0];
 #pragma unroll
@@ -222,18 +238,11 @@ template <RowShape S, class Ahead = no_rows_ahead> class row_group {
   struct plus { WW_FN float operator()(float a, float b) const { return a + b; } };
   Shared& shared;
   static constexpr int kSlot = kSize * 16 / kVec;   // bytes of a row ahead
-  int thread, cluster = 1, turn = 0, phase = 0;
+  int thread, cluster = 1, turn = 0, box = 0, phase = 0;
   int slot = 0, parity = 0;
   char* stage = nullptr;
-  bool joined = false, owed = false;
+  bool joined = false;
 
-  // All threads have met since the row was loaded: its slot is free.
-  WW_FN void refill() {
-    if constexpr (kAhead > 0) {
-      if (owed && thread == 0) ahead(*this, kAhead);
-      owed = false;
-    }
-  }
   WW_FN void meet() const {
     if constexpr (kWarps > 1) barrier(S.groups > 1 ? 1 + index : 0, kThreads);
     else __syncwarp();
@@ -367,9 +376,9 @@ template <RowShape S, class Ahead = no_rows_ahead> class row_group {
     if (tail >= 0) store_edge<T>(v, at, p, tail);
   }
 
-  // Lanes by a butterfly, then warps, then blocks of the cluster, each in index order: the same bits in every thread.  Two sets of
-  // slots in turn make one barrier enough: whoever writes a set again has passed the barrier of the set between.
-  template <class F> WW_FN float reduce(float x, F f) {
+  // Lanes by a butterfly, then warps, in index order: the same bits in every thread.  Two sets of slots in turn make one barrier enough:
+  // whoever writes a set again has passed the barrier of the set between.
+  template <class F> WW_FN float in_block(float x, F f) {
     const unsigned mask = kLanes == 32 ? 0xffffffffu : ((1u << (kLanes % 32)) - 1) << (thread_of_block() % 32 / kLanes * kLanes);
 #pragma unroll
     for (int o = kLanes / 2; o > 0; o /= 2) x = f(x, shuffle_xor(mask, x, o));
@@ -381,22 +390,32 @@ template <RowShape S, class Ahead = no_rows_ahead> class row_group {
 #pragma unroll
       for (int w = 1; w < kWarps; ++w) x = f(x, own[w]);
     }
+    turn ^= 1;
+    return x;
+  }
+  // Gives x and y to every block of the cluster; the pairs of all, by rank.  A set of slots is used again two exchanges later: whoever posts to
+  // it has had this block's pair of the exchange between, posted once all its threads had met.
+  // A mailbox in place of two passes of the cluster's barrier: 8192 bf16 by pairs of 128x4x8 went from 1.28 x copy to 1.05 (H200, 2026-11-30).
+  WW_FN const float (*exchange(float x, float y))[2] {
+    if (!joined) cluster_wait();
+    joined = true;
+    auto* all = shared.peer[box];
+    post_peer(all[cluster_rank()], &shared.full[box], thread, x, y, thread < cluster);
+    if (thread == 0) expect_mail(&shared.full[box], cluster * 8);
+    await_mail(&shared.full[box], phase);
+    phase ^= box;
+    box ^= 1;
+    return all;
+  }
+  template <class F> WW_FN float reduce(float x, F f) {
+    x = in_block(x, f);
     if constexpr (kCluster) {
       if (cluster > 1) {
-        if (!joined) cluster_wait();
-        joined = true;
-        // a mailbox in place of two passes of the cluster's barrier: 8192 bf16 by pairs of 128x4x8 went from 1.28 x copy to 1.05 (H200, 2026-11-30)
-        post_peer(&shared.peer[turn][cluster_rank()], &shared.full[turn], thread, x, thread < cluster);
-        if (thread == 0) expect_mail(&shared.full[turn], cluster * 4);
-        refill();
-        await_mail(&shared.full[turn], phase);
-        phase ^= turn;
-        x = shared.peer[turn][0];
-        for (int k = 1; k < cluster; ++k) x = f(x, shared.peer[turn][k]);
+        auto* all = exchange(x, 0.f);
+        x = all[0][0];
+        for (int k = 1; k < cluster; ++k) x = f(x, all[k][0]);
       }
     }
-    refill();
-    turn ^= 1;
     return x;
   }
 };

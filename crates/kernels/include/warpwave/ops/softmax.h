@@ -24,6 +24,7 @@ template <SoftmaxConfig C> struct Softmax {
   // log2(e) folded into the exponent: one multiply-add and one exp2
   static constexpr float kLog2e = 1.4426950408889634f;
 
+  WW_FN static float scale(float a, float b) { return a == b ? 1.f : ww::exp2((a - b) * kLog2e); }   // of e^a to e^b; also where both are -inf
   template <class V> WW_FN static void finish(V& v, float m, float sum, int log) {
     if (log) {
       float l = ww::log(sum);
@@ -43,19 +44,27 @@ template <SoftmaxConfig C> struct Softmax {
     auto t = g.tiling(x);
     if constexpr (C.hold) {
       auto v = g.load(t, g.rank(), x, -INFINITY);
-      float m = g.max(v);
-      auto l = g.lanes(0.f);
-      // exponentials replace the values unless the logarithm wants those: both kept took 104 registers in place of 64 (256x4x8, sm_90a)
+      // Exponentials measured from a lane's own maximum wait for nobody.  They replace the values unless the logarithm wants those: both kept
+      // took 104 registers in place of 64 (256x4x8, sm_90a).
+      auto m = g.lanes(-INFINITY), l = g.lanes(0.f);
+      fold(m, v, [](float a, float b) { return ww::max(a, b); });
+      auto base = m;
+      zip(base, m, [](float, float b) { return b == -INFINITY ? 0.f : b; });
       if (p.log) {
-        map(v, [&](float x) { return x - m; });
-        fold(l, v, [](float s, float a) { return s + ww::exp2(a * kLog2e); });
+        fold(l, v, base, [](float s, float a, float b) { return s + ww::exp2((a - b) * kLog2e); });
       } else {
-        map(v, [&](float x) { return ww::exp2((x - m) * kLog2e); });
+        map(v, base, [](float x, float b) { return ww::exp2((x - b) * kLog2e); });
         fold(l, v, [](float s, float a) { return s + a; });
       }
-      float sum = g.sum(l), k = p.log ? ww::log(sum) : 1.f / sum;
-      if (p.log) map(v, [&](float x) { return x - k; });
-      else map(v, [&](float x) { return x * k; });
+      auto all = max_sum(g, m, l, [](float a, float b) { return scale(a, b); });
+      if (p.log) {
+        float k = ww::log(all.sum);
+        map(v, [&](float x) { return (x - all.max) - k; });   // in this order: max + k would round away what x - max still holds
+      } else {
+        auto k = m;
+        zip(k, m, [&](float, float a) { return scale(a, all.max) / all.sum; });
+        map(v, k, [](float x, float f) { return x * f; });
+      }
       g.store(t, g.rank(), out, v);
     } else {
       auto m = g.lanes(-INFINITY), l = g.lanes(0.f);
@@ -64,7 +73,7 @@ template <SoftmaxConfig C> struct Softmax {
         auto old = m;
         fold(m, v, [](float a, float b) { return ww::max(a, b); });
         // a lane that has met only -inf keeps the sum 0: its own exp(-inf - -inf) would be NaN
-        zip(old, m, [](float a, float b) { return a == b ? 1.f : ww::exp2((a - b) * kLog2e); });
+        zip(old, m, [](float a, float b) { return scale(a, b); });
         zip(l, old, [](float a, float s) { return a * s; });
         auto base = m;
         zip(base, m, [](float, float b) { return b == -INFINITY ? 0.f : b; });

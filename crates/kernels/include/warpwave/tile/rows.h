@@ -10,7 +10,7 @@
 //   static constexpr int kAhead         how many tiles a group has under way or in work; 0: none
 //   template <class G> static void fetch(G& g, const Params& p, int64_t program)
 // fetch names, by g.fetch(t, i, s), the one tile that run(g, p, program) will load, tiled by its own span. A target that can runs it early, on
-// one thread; others ignore it. run then loads that tile alone, and reduces over the group after it has. No run writes what another fetches.
+// one thread; others ignore it. run then loads that tile, once, and no other. No run writes what another fetches.
 //
 // The group offers (bodies in <warpwave/target/rows.h>):
 //   g.rank(), g.span()                  which part of a row that several programs share, of how many (0 of 1 elsewhere)
@@ -20,6 +20,8 @@
 //   g.store(t, i, s, values)            writes what lies inside s; converts to s's type, nearest even
 //   g.max(values), g.sum(values)        over the whole group (and the cluster), the same bits in every thread; max passes NaN over
 //   g.max(lanes), g.sum(lanes)
+//   max_sum(g, m, l, scale) -> {max, sum}   maximum of lanes m, and sum of lanes l that are each measured from their own m: of
+//     l * scale(m, max), in the order of a sum. Blocks of a cluster each sum by their own maximum first, so that one exchange will do.
 //     Order of a sum, the same everywhere: a thread's own elements from the first on (run c of thread t begins at (c*threads + t)*vec of the
 //     tile); lanes of a warp (of a smaller group) by x += x of lane^o, o = half the width down to 1; warps, then blocks of a cluster, in
 //     index order from the first on.
@@ -58,6 +60,17 @@ template <class T> WW_FN span<T> row_of(const rows_view<T>& v, const row_space& 
     a = r / s.outer[2] / s.outer[1];
   }
   return {v.p + a * v.outer[0] + b * v.outer[1] + c * v.outer[2], s.n, v.stride};
+}
+
+struct row_max_sum { float max, sum; };
+template <class G, class L, class F> WW_FN row_max_sum max_sum(G& g, const L& m, L l, F scale) {
+  if constexpr (requires { g.max_sum(m, l, scale); }) {
+    return g.max_sum(m, l, scale);
+  } else {
+    float top = g.max(m);
+    zip(l, m, [&](float s, float a) { return s * scale(a, top); });
+    return {top, g.sum(l)};
+  }
 }
 
 // Program i of rows that `stretches` programs share
