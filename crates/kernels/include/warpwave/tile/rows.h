@@ -26,7 +26,8 @@
 //     tile); lanes of a warp (of a smaller group) by x += x of lane^o, o = half the width down to 1; warps, then blocks of a cluster, in
 //     index order from the first on.
 //   values: map(v, f), zip(v, w, f)     elementwise, in place / into v. map(v, l, f): f(x, lane value)
-//   lanes: one float per thread         g.lanes(x) makes one; fold(l, v, f): l = f(l, x) over a thread's own elements in order; zip(l, k, f). fold(l, v, k, f): f(l, x, k)
+//   lanes: one float per thread         g.lanes(x) makes one; fold(l, v, f): l = f(l, x) over a thread's own elements in order;
+//                                       zip(l, k, f). fold(l, v, k, f): f(l, x, k)
 #pragma once
 #include <warpwave/tile/types.h>
 namespace ww {
