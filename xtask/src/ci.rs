@@ -139,31 +139,27 @@ fn lint(s: &Shell) -> Result<()> {
 /// The compiler whose sanitizers report best, and whose objects fit Rust's AddressSanitizer runtime.
 const CLANG: &str = "clang++-19";
 
+/// Programs that prove an arch's layouts on the host, or run its kernels' own text under a wave emulation: name, compiler, source, flags.
+const ARCH_TESTS: &[(&str, &str, &str, &[&str])] = &[
+    ("layout_sm80", "c++", "cuda/tests/layout_sm80.cpp", &["-Icuda/arch/sm80"]),
+    ("layout_sm90", "c++", "cuda/tests/layout_sm90.cpp", &["-Icuda/arch/sm90"]),
+    ("layout_amd", "c++", "hip/tests/layout_amd.cpp", &["-Ihip/include"]),
+    ("emulate_gfx9", CLANG, "hip/tests/emulate.cpp", &["-D__GFX9__", "-Ihip/include", "-Ihip/arch/gfx9", "-Wno-ignored-attributes", "-Wno-psabi"]),
+    ("emulate_gfx11", CLANG, "hip/tests/emulate.cpp", &["-Ihip/include", "-Ihip/arch/gfx11", "-Wno-ignored-attributes", "-Wno-psabi"]),
+];
+
 fn native(s: &Shell) -> Result<()> {
     let out = s.target.join("native");
     std::fs::create_dir_all(&out)?;
     let mut build = s.command("sh", &["crates/cpu/tests/native/build.sh"]);
     build.arg(out.join("asan")).env("CXX", CLANG).env("CXXFLAGS", "-fsanitize=address,undefined -fno-sanitize-recover=all");
     s.run(build)?;
-    for (dir, includes) in [
-        ("cuda/tests", &["cuda/arch/sm80", "cuda/arch/sm90", "cuda/include"][..]),
-        ("hip/tests", &["hip/arch/gfx9", "hip/arch/gfx11", "hip/include"]),
-    ] {
-        for entry in std::fs::read_dir(s.root.join(dir))? {
-            let source = entry?.path();
-            if source.extension().is_none_or(|e| e != "cpp") {
-                continue;
-            }
-            // a layout test names its arch: layout_sm90.cpp
-            let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let program = out.join(&stem);
-            let mut c = s.command("c++", &["-std=c++20", "-O1", "-Wall", "-Wextra", "-Icrates/kernels/include"]);
-            let own: Vec<_> = includes.iter().filter(|i| stem.split('_').next_back().is_some_and(|arch| i.ends_with(arch))).collect();
-            let used = if own.is_empty() { includes.iter().collect() } else { own };
-            c.args(used.iter().map(|i| format!("-I{i}"))).arg(&source).arg("-o").arg(&program);
-            s.run(c)?;
-            s.run(s.command(&program, &[]))?;
-        }
+    for (name, compiler, source, flags) in ARCH_TESTS {
+        let program = out.join(name);
+        let mut c = s.command(*compiler, &["-std=c++20", "-O1", "-Icrates/kernels/include"]);
+        c.args(*flags).arg(source).arg("-o").arg(&program);
+        s.run(c)?;
+        s.run(s.command(&program, &[]))?;
     }
     Ok(())
 }

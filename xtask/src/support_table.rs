@@ -31,14 +31,19 @@ fn runs(root: &Path) -> Result<Runs> {
         .iter()
         .filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("verify-")) && p.extension().is_some_and(|e| e == "json"))
     {
-        let record: serde_json::Value = serde_json::from_slice(&fs::read(path)?).with_context(|| path.display().to_string())?;
-        for report in record["reports"].as_array().into_iter().flatten() {
+        let reports: serde_json::Value = serde_json::from_slice(&fs::read(path)?).with_context(|| path.display().to_string())?;
+        // verify-2026-12-01-sm_90a.json
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let date = name.trim_start_matches("verify-").get(..10).unwrap_or("undated").to_owned();
+        for report in reports.as_array().into_iter().flatten() {
             let (Some(target), Some(model)) = (report["target"].as_str(), report["model"].as_str()) else { continue };
-            let date = record["date"].as_str().unwrap_or("undated");
-            for (op, counts) in report["ops"].as_object().into_iter().flatten() {
-                if counts["failed"].as_u64() == Some(0) && counts["passed"].as_u64().unwrap_or(0) > 0 {
-                    runs.insert((target.into(), op.clone()), format!("run on {model}, {date}"));
-                }
+            let mut verdicts: BTreeMap<&str, bool> = BTreeMap::new();
+            for check in report["checks"].as_array().into_iter().flatten() {
+                let (Some(op), Some(status)) = (check["name"].as_str().and_then(|n| n.split('.').next()), check["status"].as_str()) else { continue };
+                *verdicts.entry(op).or_insert(true) &= status == "passed";
+            }
+            for (op, _) in verdicts.iter().filter(|(_, all)| **all) {
+                runs.insert((target.into(), (*op).into()), format!("run on {model}, {date}"));
             }
         }
     }

@@ -78,7 +78,8 @@ fn compute(problem: &Valid, images: &[Option<Image>], loss: Loss) -> Vec<f64> {
             let (a, b) = (input(0), input(1));
             let shape = |o: usize, d: usize| problem.operands[o].as_ref().map_or(0, |t| t.shape[d]);
             let (m, n, k) = (shape(0, 0), shape(1, 1), shape(0, 1));
-            let product = |r: u64, c: u64, q: u64| if loss.loses(q, k) { 0.0 } else { a[(r * k + q) as usize] as f32 * b[(q * n + c) as usize] as f32 };
+            let product =
+                |r: u64, c: u64, q: u64| if loss.loses(q, k) { 0.0 } else { a[(r * k + q) as usize] as f32 * b[(q * n + c) as usize] as f32 };
             (0..m * n).map(|i| dtype.round(sum(k, |q| product(i / n, i % n, q)).into())).collect()
         }
         op => {

@@ -77,7 +77,12 @@ fn loud(dtype: DType) -> f64 {
 
 /// A number or the bits of a NaN's sign and payload do not matter; all else must be the same bits.
 fn same_bits(a: &[Output], b: &[Output]) -> Option<usize> {
-    a.iter().zip(b).find(|(x, y)| x.bytes != y.bytes && x.values().iter().zip(y.values()).any(|(p, q)| p.to_bits() != q.to_bits() && !(p.is_nan() && q.is_nan()))).map(|(x, _)| x.operand)
+    a.iter()
+        .zip(b)
+        .find(|(x, y)| {
+            x.bytes != y.bytes && x.values().iter().zip(y.values()).any(|(p, q)| p.to_bits() != q.to_bits() && !(p.is_nan() && q.is_nan()))
+        })
+        .map(|(x, _)| x.operand)
 }
 
 /// Runs a problem on generated data and applies every oracle.
@@ -249,7 +254,15 @@ fn related(runner: Runner<'_>, op: &dyn Op, problem: &Valid, seed: u64, tag: &mu
     let width = base[0].shape.last().copied().unwrap_or(1).max(1);
     // other rows change, and hold what would spoil a row that reads them
     let keep = desc.len() / n.max(1) / 2;
-    let one = again(&|i| if i / n == keep { image.get(i) } else if i % 3 == 0 { f64::NAN } else { 1e4 })?;
+    let one = again(&|i| {
+        if i / n == keep {
+            image.get(i)
+        } else if i % 3 == 0 {
+            f64::NAN
+        } else {
+            1e4
+        }
+    })?;
     for (out, was) in one.iter().zip(&base) {
         for i in keep * width..(keep + 1) * width {
             if out.get(i).map(f64::to_bits) != was.get(i).map(f64::to_bits) {

@@ -151,7 +151,9 @@ impl<'a> Reference<'a> {
             (a, b) => a.or(b),
         };
         match &self.stored {
-            Some(all) => self.pieces(u64::MAX / 2).into_iter().map(|(at, r)| part(at, r.clone(), &all[at..at + (r.end - r.start) as usize])).fold(None, merge),
+            Some(all) => {
+                self.pieces(u64::MAX / 2).into_iter().map(|(at, r)| part(at, r.clone(), &all[at..at + (r.end - r.start) as usize])).fold(None, merge)
+            }
             None => self.pieces(PIECE).into_par_iter().map(|(at, r)| part(at, r.clone(), &self.compute(r))).reduce(|| None, merge),
         }
     }

@@ -362,14 +362,32 @@ impl Node {
             "by_col_group" => pick(&args[1..], (c as f64 / arg(0).max(1.0)) as u64),
             "where" => arg(if arg(0) != 0.0 { 1 } else { 2 }),
             "log" => arg(0).ln(),
-            "spike" => if r as f64 == arg(0) && c as f64 == arg(1) { arg(2) } else { 0.0 },
+            "spike" => {
+                if r as f64 == arg(0) && c as f64 == arg(1) {
+                    arg(2)
+                } else {
+                    0.0
+                }
+            }
             "set_at" | "set_col" => {
                 let at = if name == "set_at" { i } else { c } as f64;
                 args[1..].chunks(2).rev().find(|p| p[0].eval(axes, i) == at).map_or_else(|| arg(0), |p| p[1].eval(axes, i))
             }
-            "channel0" => if c == 0 { arg(0) } else { 0.0 },
+            "channel0" => {
+                if c == 0 {
+                    arg(0)
+                } else {
+                    0.0
+                }
+            }
             "all_false_row" => truth(r as f64 != arg(0)),
-            "all_neg_inf_row" | "neg_inf_rows" => if args.iter().any(|a| a.eval(axes, i) == r as f64) { f64::NEG_INFINITY } else { 0.0 },
+            "all_neg_inf_row" | "neg_inf_rows" => {
+                if args.iter().any(|a| a.eval(axes, i) == r as f64) {
+                    f64::NEG_INFINITY
+                } else {
+                    0.0
+                }
+            }
             "u" => unit(seed(&args[0]), arg(1) as u64),
             "uniform" => arg(1) + (arg(2) - arg(1)) * unit(seed(&args[0]), i),
             "bernoulli" => truth(unit(seed(&args[0]), i) < arg(1)),

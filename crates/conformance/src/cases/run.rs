@@ -4,10 +4,10 @@ use super::formula::Axes;
 use super::schema::{Replaces, number, outputs, replaces};
 use super::{Case, CaseReport, Formula, Rule, Summary};
 use crate::check::{Depth, check};
+use crate::exec;
 use crate::exec::{Fault, Image, Output, Runner, Session, buffer_bytes, distinct};
 use crate::generate::Family;
 use crate::oracle::{Reference, Tolerance, agree, equal};
-use crate::exec;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -455,7 +455,9 @@ fn same_as(
                 if let Some(i) = agree(out.dtype, &first.values(), &out.values(), reference.values()) {
                     return Err(format!("same_as of {name}: element {i} is farther from the first run's than the bound allows"));
                 }
-            } else if let Some((i, x)) = out.iter().find(|&(i, x)| selects(i) && first.get(i).is_none_or(|y| x.to_bits() != y.to_bits() && !equal(x, y))) {
+            } else if let Some((i, x)) =
+                out.iter().find(|&(i, x)| selects(i) && first.get(i).is_none_or(|y| x.to_bits() != y.to_bits() && !equal(x, y)))
+            {
                 return Err(format!("same_as of {name}: element {i}: got {x:e}, before {:e}", first.get(i).unwrap_or(f64::NAN)));
             }
         }

@@ -24,31 +24,107 @@ enum Kind {
     With,
 }
 
-const DTYPES: &[&str] = &[
-    "f64", "f32", "f16", "bf16", "int4", "int8", "fp8_e4m3fn", "fp8_e4m3fnuz", "fp8_e5m2", "fp8_e5m2fnuz",
-];
+const DTYPES: &[&str] = &["f64", "f32", "f16", "bf16", "int4", "int8", "fp8_e4m3fn", "fp8_e4m3fnuz", "fp8_e5m2", "fp8_e5m2fnuz"];
 
 const OPS: &[&str] = &[
-    "vector_add", "relu_dropout", "softmax", "log_softmax", "matmul", "dequant_matmul", "attention", "attention_bwd", "paged_attention",
-    "merge_states", "rms_norm", "rms_norm_bwd", "layer_norm", "layer_norm_bwd", "add_rms_norm", "silu_mul", "gelu", "gelu_bwd", "rope",
-    "kv_cache_write", "sampling", "quantize", "dequantize", "fused_linear_cross_entropy",
+    "vector_add",
+    "relu_dropout",
+    "softmax",
+    "log_softmax",
+    "matmul",
+    "dequant_matmul",
+    "attention",
+    "attention_bwd",
+    "paged_attention",
+    "merge_states",
+    "rms_norm",
+    "rms_norm_bwd",
+    "layer_norm",
+    "layer_norm_bwd",
+    "add_rms_norm",
+    "silu_mul",
+    "gelu",
+    "gelu_bwd",
+    "rope",
+    "kv_cache_write",
+    "sampling",
+    "quantize",
+    "dequantize",
+    "fused_linear_cross_entropy",
 ];
 
 const KINDS: &[&str] = &[
-    "fully-masked-row", "causal-alignment", "empty-extent", "head-dim", "ragged-tile", "gqa-map", "window-edge", "offset-overflow",
-    "launch-limit", "misaligned-vector", "strided-input", "uninit-garbage", "nonfinite-input", "narrow-intermediate", "cancellation",
-    "exp-tanh-softcap", "sink-lse-merge", "split-reduction", "race-nondeterminism", "dropout-rng", "wave-size", "block-assumption",
-    "rope-layout", "paged-slot", "sampling-boundary", "sampling-degenerate", "zero-divisor", "quant-encoding", "quant-group", "loss-labels",
+    "fully-masked-row",
+    "causal-alignment",
+    "empty-extent",
+    "head-dim",
+    "ragged-tile",
+    "gqa-map",
+    "window-edge",
+    "offset-overflow",
+    "launch-limit",
+    "misaligned-vector",
+    "strided-input",
+    "uninit-garbage",
+    "nonfinite-input",
+    "narrow-intermediate",
+    "cancellation",
+    "exp-tanh-softcap",
+    "sink-lse-merge",
+    "split-reduction",
+    "race-nondeterminism",
+    "dropout-rng",
+    "wave-size",
+    "block-assumption",
+    "rope-layout",
+    "paged-slot",
+    "sampling-boundary",
+    "sampling-degenerate",
+    "zero-divisor",
+    "quant-encoding",
+    "quant-group",
+    "loss-labels",
 ];
 
 const PARAMS: &[&str] = &[
-    "n", "rows", "cols", "N", "C", "H", "W", "M", "K", "B", "Hq", "Hkv", "Hh", "Lq", "Lk", "D", "Dv", "rot", "T", "F", "BT", "V", "total_q",
-    "total_k", "max_q", "max_k", "blocks", "page", "pool_pages", "n_slots", "table_len", "group", "draws",
+    "n",
+    "rows",
+    "cols",
+    "N",
+    "C",
+    "H",
+    "W",
+    "M",
+    "K",
+    "B",
+    "Hq",
+    "Hkv",
+    "Hh",
+    "Lq",
+    "Lk",
+    "D",
+    "Dv",
+    "rot",
+    "T",
+    "F",
+    "BT",
+    "V",
+    "total_q",
+    "total_k",
+    "max_q",
+    "max_k",
+    "blocks",
+    "page",
+    "pool_pages",
+    "n_slots",
+    "table_len",
+    "group",
+    "draws",
 ];
 
 const TENSORS: &[&str] = &[
-    "x", "y", "a", "b", "c", "q", "k", "v", "w", "labels", "pos", "gamma", "beta", "dy", "mask", "do", "go", "probs", "bias", "residual",
-    "slots", "w_q", "scale", "zero", "gate_up", "logits", "gate", "up", "u", "o_a", "lse_a", "o_b", "lse_b", "codes", "cos", "sin",
+    "x", "y", "a", "b", "c", "q", "k", "v", "w", "labels", "pos", "gamma", "beta", "dy", "mask", "do", "go", "probs", "bias", "residual", "slots",
+    "w_q", "scale", "zero", "gate_up", "logits", "gate", "up", "u", "o_a", "lse_a", "o_b", "lse_b", "codes", "cos", "sin",
 ];
 
 /// Outputs of each op; all others have `out` alone.
@@ -297,7 +373,9 @@ pub(super) fn case(table: &Table) -> Result<Case, CaseError> {
         return Err(err(key, "unknown key".into()));
     }
     let text = |key: &str| table.get(key).and_then(Value::as_str).map(String::from).ok_or_else(|| err(key, "a text is missing".into()));
-    let one_of = |key: &str, all: &[&str]| text(key).and_then(|s| if all.contains(&s.as_str()) { Ok(s) } else { Err(err(key, format!("unknown value `{s}`"))) });
+    let one_of = |key: &str, all: &[&str]| {
+        text(key).and_then(|s| if all.contains(&s.as_str()) { Ok(s) } else { Err(err(key, format!("unknown value `{s}`"))) })
+    };
     let empty = Table::new();
     let sub = |key: &str| match table.get(key) {
         None => Ok(&empty),

@@ -140,7 +140,13 @@ impl Operand<'_> {
                 let base = normal(self.seed, i);
                 let height = (self.n as f64).ln() + 1.0;
                 // the last element is as large as all others together, an edge still shows in bf16
-                if k + 1 == self.n { height - 1.0 } else if is_edge(k, self.n) { height - 5.0 + unit(self.seed, i) } else { base }
+                if k + 1 == self.n {
+                    height - 1.0
+                } else if is_edge(k, self.n) {
+                    height - 5.0 + unit(self.seed, i)
+                } else {
+                    base
+                }
             }
             Family::Spikes => {
                 let base = 2.0 * unit(self.seed, i) - 1.0;
@@ -165,7 +171,13 @@ impl Operand<'_> {
                 // 1 at one place of each row, 0 elsewhere
                 let row = i / (self.step * self.n.max(1)) * self.step + i % self.step;
                 let hot = noise(self.seed, row) % self.n.max(1);
-                if k == hot { 0.0 } else if row.is_multiple_of(2) { f64::NEG_INFINITY } else { -1024.0 }
+                if k == hot {
+                    0.0
+                } else if row.is_multiple_of(2) {
+                    f64::NEG_INFINITY
+                } else {
+                    -1024.0
+                }
             }
             "matmul" if self.name == "c" => (bits % 17) as f64 - 8.0,
             "matmul" => {

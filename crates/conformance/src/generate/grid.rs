@@ -105,7 +105,10 @@ pub fn grid(op: &dyn Op, target: Target, size: Grid) -> Vec<Valid> {
                             .with("b", matrix(k, n, t & 2 == 2, i / 2 + t))
                             .with("out", matrix(m, n, i % 11 == 10, i / 3));
                         if i % 5 == 4 {
-                            p = p.with("c", matrix(m, n, i % 2 == 1, i)).with_attr("beta", AttrValue::Float(2.0)).with_attr("alpha", AttrValue::Float(-0.5));
+                            p = p
+                                .with("c", matrix(m, n, i % 2 == 1, i))
+                                .with_attr("beta", AttrValue::Float(2.0))
+                                .with_attr("alpha", AttrValue::Float(-0.5));
                         }
                         if i % 7 == 6 {
                             p = p.with_attr("split_k", AttrValue::Int(1 + (i as i64 / 7) % 4));

@@ -4,9 +4,8 @@ use arbitrary::{Result, Unstructured};
 use warpwave_core::{AttrValue, DType, Op, Problem, Role, TensorDesc, Valid, validate};
 
 /// Around the sizes of warps, tiles and vectors, and some primes.
-const EXTENTS: [u64; 32] = [
-    1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 47, 48, 49, 61, 63, 64, 65, 95, 97, 127, 128, 129, 191, 193, 251, 255, 256, 257,
-];
+const EXTENTS: [u64; 32] =
+    [1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 47, 48, 49, 61, 63, 64, 65, 95, 97, 127, 128, 129, 191, 193, 251, 255, 256, 257];
 const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
 fn extent(u: &mut Unstructured<'_>, most: u64) -> Result<u64> {

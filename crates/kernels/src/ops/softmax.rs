@@ -4,7 +4,7 @@ use crate::rows::{RowShape, launch, max_lead, operand, variant, vec_of};
 use std::ops::Range;
 use warpwave_core::{
     Approx, Arg, ArgType, AttrKind, AttrSpec, Buffer, BuildSet, DType, DescError, DeviceCaps, KernelId, Op, OperandSpec, Param, Plan, Problem, Role,
-    Rule, Signature, Source, Step, Target, TensorDesc, Unsupported, Valid, Variant, Workspace, collapse_rows,
+    Rule, Signature, Source, Step, Target, TensorDesc, Unsupported, Valid, Variant, Vendor, Workspace, collapse_rows,
 };
 
 mod reference;
@@ -163,7 +163,9 @@ pub(crate) fn plans(p: &Valid, caps: &DeviceCaps, log: bool) -> Vec<Plan> {
     };
     let all = configs(x.dtype, caps.target);
     let cluster = |c: &Config| need.div_ceil(c.shape.tile()).next_power_of_two();
-    let legal = |c: &&Config| c.hold && (cluster(c) == 1 || c.shape.groups == 1 && cluster(c) <= u64::from(caps.max_cluster));
+    // AMD has no clusters, whatever a device says
+    let max_cluster = if caps.target.vendor() == Vendor::Cuda { u64::from(caps.max_cluster) } else { 1 };
+    let legal = |c: &&Config| c.hold && (cluster(c) == 1 || c.shape.groups == 1 && cluster(c) <= max_cluster);
     // in the order of capacity: the first that holds the row in few enough blocks is the best
     let (good, rest): (Vec<_>, Vec<_>) = all.iter().filter(legal).map(|&c| (c, cluster(&c) as u32)).partition(|(c, k)| *k <= c.span);
     let mut ways = [good, rest].concat();
