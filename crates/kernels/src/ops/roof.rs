@@ -51,7 +51,7 @@ const PARAMS: &[Param] = &[
 /// Enumerator of `ww::traffic` for each kind.
 const KINDS: [&str; 3] = ["copy", "read", "two_in_one_out"];
 
-const SHAPES: [RowShape; 4] = [RowShape::new(256, 1, 1, 4), RowShape::new(256, 1, 4, 4), RowShape::new(512, 1, 4, 4), RowShape::new(1024, 1, 2, 4)];
+const SHAPES: [RowShape; 4] = [RowShape::new(256, 1, 1, 4), RowShape::new(128, 1, 2, 4), RowShape::new(32, 8, 4, 4), RowShape::new(32, 8, 8, 4)];
 
 fn id(kind: &str, shape: RowShape, target: Target) -> KernelId {
     KernelId { kernel: "roof", tag: format!("{kind}.{}", shape.tag()), target }
@@ -126,7 +126,8 @@ impl Op for Roof {
 
     fn variants(&self, target: Target) -> Vec<Variant> {
         let one = |kind: &str, s: RowShape| {
-            let config = format!(".kind = ww::traffic::{kind}, .threads = {}, .chunks = {}, .vec = {}", s.threads, s.chunks, s.vec);
+            let config =
+                format!(".kind = ww::traffic::{kind}, .threads = {}, .groups = {}, .chunks = {}, .vec = {}", s.threads, s.groups, s.chunks, s.vec);
             let set = if s == SHAPES[1] { BuildSet::Ci } else { BuildSet::Full };
             variant(id(kind, s, target), s, "ops/roof.h", ["Roof", "RoofConfig"], config, set)
         };

@@ -61,7 +61,7 @@ fn configs(dtype: DType, target: Target) -> Vec<Config> {
         all.extend([hold(256, 1, 4, 4), hold(512, 1, 8, 8)]);
     } else if target == Target::Sm90a {
         let ahead = |threads, span| Config { ahead: 1, ..hold(threads, 1, 8, span) };
-        all.extend([hold(128, 1, 4, 1), ahead(128, 8), ahead(256, 8), ahead(512, 8)]);
+        all.extend([hold(128, 1, 4, 1), hold(256, 1, 4, 1), ahead(128, 8), ahead(256, 8), ahead(512, 8)]);
     } else {
         all.extend([hold(128, 1, 4, 1), hold(256, 1, 4, 2), hold(1024, 1, 4, 8)]);
     }

@@ -70,11 +70,11 @@ struct no_rows_ahead {
   static constexpr int kAhead = 0;
 };
 // Ahead: how many rows (kAhead), and ahead(group, k), which asks for the k-th row after the one that is worked on
-template <RowShape S, class Ahead = no_rows_ahead> class row_group {
+template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group {
   static constexpr int kThreads = S.threads, kChunks = S.chunks, kVec = S.vec, kSize = S.tile();
   static constexpr int kAhead = Ahead::kAhead;
   static constexpr int kLanes = kThreads < 32 ? kThreads : 32, kWarps = kThreads / kLanes;
-  static constexpr bool kCluster = S.groups == 1 && kThreads % 32 == 0;   // may be launched so that a cluster owns a row
+  static constexpr bool kCluster = kSpans && S.groups == 1 && kThreads % 32 == 0;   // may be launched so that a cluster owns a row
   static_assert(kThreads >= 2 && (kThreads % 32 == 0 || 32 % kThreads == 0), "a multiple of the warp, or a divisor of it");
   static_assert((kVec & (kVec - 1)) == 0 && kVec <= 32 && S.groups * kThreads <= 1024 && (kWarps == 1 || S.groups < 16));
 
@@ -286,7 +286,7 @@ template <RowShape S, class Ahead = no_rows_ahead> class row_group {
 #pragma unroll
     for (int e = 0; e < kVec; ++e) {
       x[e] = fill;
-      load_bytes<kBytes, true>(&x[e], p + e * step, at.has(run(c) + e));
+      load_bytes<kBytes>(&x[e], p + e * step, at.has(run(c) + e));
     }
 #pragma unroll
     for (int j = 0; j < raw<E>::kWords; ++j) {
@@ -311,7 +311,7 @@ template <RowShape S, class Ahead = no_rows_ahead> class row_group {
 #pragma unroll
       for (int k = 0; k < kWords + kMore; k += kRegs) {
         if constexpr (kAhead > 0) load_shared(&w[c][k], stage + slot * kSlot + (c * kThreads + thread) * kRun + k * 4, in);
-        else load_bytes<kAccess, kShifted>(&w[c][k], p - shift + c * kThreads * kRun + k * 4, in);
+        else load_bytes<kAccess>(&w[c][k], p - shift + c * kThreads * kRun + k * 4, in);
       }
     }
 #pragma unroll
@@ -436,6 +436,10 @@ template <class Op> constexpr int row_shared_bytes = rows_ahead<Op> * Op::kShape
 template <class Op> constexpr int row_threads_per_sm = Op::kShape.chunks * Op::kShape.vec > 32 ? 512 : 1024;
 template <class Op> constexpr int row_min_blocks = rows_ahead<Op> > 0 ? row_threads_per_sm<Op> / row_block_threads<Op> : 0;
 
+// Whether a cluster may own a row.  Elementwise ops, which say no, are spared the search for their cluster: a division, before the first load
+template <class Op> constexpr bool row_spans = false;
+template <class Op> requires requires { Op::kSpans; } constexpr bool row_spans<Op> = Op::kSpans;
+
 template <class Op> struct rows_ahead_of {
   static constexpr int kAhead = rows_ahead<Op>;
   const typename Op::Params& p;
@@ -447,10 +451,14 @@ template <class Op> struct rows_ahead_of {
 // One block's share of a launch: `groups` programs, or its part of one that a cluster owns; with rows ahead, as many more as the grid leaves.
 template <class Op> WW_FN void run_rows(const typename Op::Params& p) {
   constexpr int kGroups = Op::kShape.groups;
-  int64_t program = int64_t(kGroups == 1 ? cluster_index() : blockIdx.x) * kGroups + thread_of_block() / Op::kShape.threads;
+  unsigned owner = blockIdx.x;
+  if constexpr (row_spans<Op> && kGroups == 1) {
+    if (cluster_size() > 1) owner = cluster_index();
+  }
+  int64_t program = int64_t(owner) * kGroups + thread_of_block() / Op::kShape.threads;
   if (program >= p.programs) return;
   if constexpr (rows_ahead<Op> > 0) {
-    using Group = row_group<Op::kShape, rows_ahead_of<Op>>;
+    using Group = row_group<Op::kShape, row_spans<Op>, rows_ahead_of<Op>>;
     __shared__ typename Group::Shared shared;
     extern __shared__ __align__(128) char stages[];
     const int64_t step = int64_t(kGroups == 1 ? gridDim.x / unsigned(cluster_size()) : gridDim.x) * kGroups;
@@ -462,7 +470,7 @@ template <class Op> WW_FN void run_rows(const typename Op::Params& p) {
     }
     g.leave();
   } else {
-    using Group = row_group<Op::kShape>;
+    using Group = row_group<Op::kShape, row_spans<Op>>;
     __shared__ typename Group::Shared shared;
     Group g(shared);
     Op::run(g, p, program);

@@ -12,6 +12,7 @@ struct SoftmaxConfig {
 template <SoftmaxConfig C> struct Softmax {
   static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec};
   static constexpr int kAhead = C.ahead;
+  static constexpr bool kSpans = true;
   using T = elem<C.type>;
   struct Params {
     rows_view<const T> x;

@@ -7,6 +7,7 @@
 // run is called by a *row group*: the threads that own one row (a warp, a block, or a cluster of blocks: the target decides from kShape
 // and the launch). Groups never meet; an op names no thread.
 // It may add
+//   static constexpr bool kSpans        several programs may share a row: rank() of span(); false where it is left out
 //   static constexpr int kAhead         how many tiles a group has under way or in work; 0: none
 //   template <class G> static void fetch(G& g, const Params& p, int64_t program)
 // fetch names, by g.fetch(t, i, s), the one tile that run(g, p, program) will load, tiled by its own span. A target that can runs it early, on
