@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 /// GPU kernels for transformers, on NVIDIA, AMD and the CPU.
 ///
-/// A PROBLEM is one line: an op, its operands as name=dtype[shape]:strides+offset, its attributes as name=value, and if you like the device:
+/// A PROBLEM is one line: an op, its operands as `name=dtype[shape]:strides+offset`, its attributes as name=value, and if you like the device:
 /// `softmax x=bf16[512,4096] axis=-1 @cuda:0`. Outputs and strides that are not given are contiguous.
 #[derive(Parser)]
 #[command(name = "warpwave", version, max_term_width = 110)]

@@ -1,4 +1,4 @@
-//! One module for each op, one line for each in [`ALL`].
+//! One module for each op, one line for each in `ALL`.
 
 use warpwave_core::Op;
 
