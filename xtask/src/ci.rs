@@ -75,13 +75,6 @@ const ROWS: &[Row] = &[
         always: false,
         run: |s| s.cargo(&["run", "--release", "-p", "warpwave-cli", "--", "verify", "--device", "cpu", "--device", "cpu:64", "--set", "full"]),
     },
-    Row {
-        name: "new-op",
-        what: "a scaffolded op builds for every vendor and passes",
-        minutes: 20,
-        always: false,
-        run: |s| s.cargo(&["test", "-p", "xtask", "--", "--include-ignored", "new_op"]),
-    },
 ];
 
 /// Commands in the checkout, their output shown as it comes.
