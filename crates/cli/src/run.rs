@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         outln!("plan {}", plan.tag);
     }
     let options = Options::default();
-    let inputs = generate::inputs(problem, args.data, args.seed, &options);
+    let inputs = generate::inputs(asked.op, problem, args.data, args.seed, &options);
     let start = Instant::now();
     let outputs = Runner::new(&*device).run(asked.op, problem, &plan, inputs.clone(), options)?;
     outln!("ran in {:.1} ms, transfers and checks of the guard bands included", start.elapsed().as_secs_f64() * 1e3);
@@ -126,6 +126,8 @@ fn save(path: &Path, problem: &Valid, plan: &Plan, args: &Args, device: &str, in
         DType::F32 => Dtype::F32,
         DType::F16 => Dtype::F16,
         DType::BF16 => Dtype::BF16,
+        DType::I64 => Dtype::I64,
+        DType::I32 => Dtype::I32,
     };
     let mut tensors: Vec<(String, DType, Vec<usize>, Vec<u8>)> = Vec::new();
     let extents = |shape: &[u64]| shape.iter().map(|&n| n as usize).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! Everything that must hold for one problem on one device.
 
 use crate::exec::{Fault, Image, Options, Output, Runner};
-use crate::generate::{Family, inputs};
+use crate::generate::{Family, inputs, is_exact};
 use crate::oracle::{Mismatch, Reference, Tolerance, agree};
 use warpwave_core::{DType, Op, Plan, Unsupported, Valid};
 use warpwave_hal::DeviceError;
@@ -99,9 +99,9 @@ fn run_checks(runner: Runner<'_>, op: &dyn Op, problem: &Valid, family: Family, 
     let mut done = Done::default();
     let options = Options::default();
     let plans = op.plans(problem, runner.device().caps())?;
-    let images = inputs(problem, family, seed, &options);
+    let images = inputs(op, problem, family, seed, &options);
     let name = |o: usize| problem.signature.operands[o].name;
-    let exact = family.is_exact(problem);
+    let exact = is_exact(family, op, problem);
     let references: Vec<Reference<'_>> = problem.outputs().filter_map(|o| reference(op, problem, &images, o)).collect();
     let session = runner.session(op, problem, images.clone(), options.clone())?;
     let surrounded = |o: &Options| images.iter().map(|i| i.as_ref().map(|i| i.with_surroundings(o))).collect::<Vec<_>>();
@@ -191,7 +191,7 @@ pub fn compare(a: Runner<'_>, b: Runner<'_>, op: &dyn Op, problem: &Valid, famil
     let mut tag = String::from("none");
     let mut go = || -> Result<Done, Wrong> {
         let options = Options::default();
-        let images = inputs(problem, family, seed, &options);
+        let images = inputs(op, problem, family, seed, &options);
         let run = |r: Runner<'_>, tag: &mut String| -> Result<Vec<Output>, Wrong> {
             let plans = op.plans(problem, r.device().caps())?;
             let Some(plan) = plans.first() else { return Ok(Vec::new()) };
@@ -202,7 +202,7 @@ pub fn compare(a: Runner<'_>, b: Runner<'_>, op: &dyn Op, problem: &Valid, famil
         for (x, y) in x.iter().zip(&y) {
             let operand = problem.signature.operands[x.operand].name;
             let Some(want) = reference(op, problem, &images, x.operand) else { continue };
-            let tolerance = if family.is_exact(problem) { Tolerance::Bits } else { Tolerance::Bound };
+            let tolerance = if is_exact(family, op, problem) { Tolerance::Bits } else { Tolerance::Bound };
             for out in [x, y] {
                 if let Some(mismatch) = want.check(out, tolerance, &|_| true) {
                     return Err(Wrong::Value { operand, mismatch });
@@ -233,13 +233,13 @@ fn related(runner: Runner<'_>, op: &dyn Op, problem: &Valid, seed: u64, tag: &mu
     let plans = op.plans(problem, runner.device().caps())?;
     let Some(plan) = plans.first() else { return Ok(Done::default()) };
     tag.clone_from(&plan.tag);
-    let images = inputs(problem, Family::Normal, seed, &options);
+    let images = inputs(op, problem, Family::Normal, seed, &options);
     let Some(input) = images.iter().position(Option::is_some) else { return Ok(Done::default()) };
     let Some((desc, image)) = problem.operands[input].as_ref().zip(images[input].as_ref()) else { return Ok(Done::default()) };
     let is_matmul = problem.signature.op == "matmul";
     let rows_alone = is_matmul || !problem.signature.attrs.iter().any(|a| a.name == "axis");
     let along_last = rows_alone || matches!(problem.int("axis"), -1) || problem.int("axis") == desc.rank() as i64 - 1;
-    if desc.rank() < 2 || desc.is_empty() || !along_last || desc.strides.contains(&0) {
+    if desc.rank() < 2 || desc.is_empty() || !along_last || desc.strides.contains(&0) || !desc.dtype.is_float() {
         return Ok(Done::default());
     }
     let mut done = Done { runs: 1, not_built: 0 };
@@ -251,7 +251,6 @@ fn related(runner: Runner<'_>, op: &dyn Op, problem: &Valid, seed: u64, tag: &mu
         Ok(runner.run(op, problem, plan, images, options.clone())?)
     };
     let n = desc.shape[desc.rank() - 1];
-    let width = base[0].shape.last().copied().unwrap_or(1).max(1);
     // other rows change, and hold what would spoil a row that reads them
     let keep = desc.len() / n.max(1) / 2;
     let one = again(&|i| {
@@ -263,7 +262,11 @@ fn related(runner: Runner<'_>, op: &dyn Op, problem: &Valid, seed: u64, tag: &mu
             1e4
         }
     })?;
-    for (out, was) in one.iter().zip(&base) {
+    // a sum over the rows, or one value for each, is no row
+    for (out, was) in
+        one.iter().zip(&base).filter(|(o, _)| o.shape.len() == desc.rank() && o.shape[..o.shape.len() - 1] == desc.shape[..desc.rank() - 1])
+    {
+        let width = out.shape[out.shape.len() - 1];
         for i in keep * width..(keep + 1) * width {
             if out.get(i).map(f64::to_bits) != was.get(i).map(f64::to_bits) {
                 return Err(Wrong::Related { operand: problem.signature.operands[out.operand].name, index: i, what: "depends on other rows" });

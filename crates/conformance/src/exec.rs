@@ -373,7 +373,7 @@ impl Session<'_> {
                 Some(View { buffer, offset: guard })
             }
         };
-        let work = bind(self.op, self.problem, plan, &self.views, scratch.as_ref())?;
+        let work = bind(self.op, self.problem, plan, &self.views, scratch.as_ref(), q.error_word())?;
         // SAFETY: the buffers live in `self` and `scratch` until the sync below, and no other queue knows them
         unsafe { q.run(&work) }?;
         q.sync()?;

@@ -354,6 +354,7 @@ fn any_problem(u: &mut Unstructured<'_>) -> Taken<Option<(Problem, DeviceCaps)>>
                 AttrKind::Int { .. } => AttrValue::Int(u.arbitrary()?),
                 AttrKind::Float { .. } => AttrValue::Float(u.arbitrary()?),
                 AttrKind::Bool { .. } => AttrValue::Bool(u.arbitrary()?),
+                AttrKind::Choice { all, .. } => AttrValue::Choice(u.choose(all)?),
             };
         }
     }
@@ -415,6 +416,7 @@ pub fn well_formed(problem: &Valid, plan: &Plan, caps: &DeviceCaps) -> Result<()
     let known = |b: Buffer| match b {
         Buffer::Operand(i) => problem.operands.get(i).is_some_and(Option::is_some),
         Buffer::Workspace(i) => i < plan.workspace.slices.len(),
+        Buffer::Error => true,
     };
     let mut end = 0;
     for s in &plan.workspace.slices {
@@ -432,6 +434,7 @@ pub fn well_formed(problem: &Valid, plan: &Plan, caps: &DeviceCaps) -> Result<()
             Step::Fill(fill) => {
                 let room = match fill.buffer {
                     Buffer::Workspace(i) => plan.workspace.slices.get(i).map(|s| s.bytes),
+                    Buffer::Error => None,
                     Buffer::Operand(i) => problem.operands.get(i).and_then(Option::as_ref).and_then(|d| d.span()?.checked_mul(d.dtype.size())),
                 };
                 if room.is_none_or(|r| r < fill.bytes) {

@@ -111,6 +111,9 @@ impl Queue for FaultyQueue {
     fn wait(&self, event: &dyn Event) -> Result<(), DeviceError> {
         self.queue.wait(event)
     }
+    fn error_word(&self) -> u64 {
+        self.queue.error_word()
+    }
     fn sync(&self) -> Result<(), DeviceError> {
         self.queue.sync()
     }

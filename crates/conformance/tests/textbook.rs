@@ -43,7 +43,7 @@ fn vector_add_of_98432_is_97_programs_with_896_lanes_masked() {
 fn softmax_of_a_tile_fixed_at_1024_is_caught_at_2000_columns() {
     let softmax = op("softmax");
     let p = problem(softmax, &[("x", DType::F32, &[1, 2000]), ("out", DType::F32, &[1, 2000])]);
-    let images = inputs(&p, Family::Normal, 3, &Options::default());
+    let images = inputs(softmax, &p, Family::Normal, 3, &Options::default());
     let x = images[0].as_ref().unwrap().dense();
     let with_tile = |tile: usize| -> Vec<f64> {
         let max = x[..tile].iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -115,7 +115,7 @@ fn matmul_in_grouped_and_in_row_major_order_gives_the_same_bits() {
     let runner = Runner::new(&device);
     for dtype in [DType::F32, DType::BF16] {
         let p = problem(matmul, &[("a", dtype, &[300, 200]), ("b", dtype, &[200, 330]), ("out", dtype, &[300, 330])]);
-        let images = inputs(&p, Family::Normal, 17, &Options::default());
+        let images = inputs(matmul, &p, Family::Normal, 17, &Options::default());
         for plan in matmul.plans(&p, warpwave_hal::Device::caps(&device)).unwrap() {
             let with_band = |rows: i32| -> Plan {
                 let mut plan = plan.clone();

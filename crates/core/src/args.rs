@@ -9,6 +9,8 @@ pub enum Buffer {
     Operand(usize),
     /// Slice number of the plan's workspace.
     Workspace(usize),
+    /// The queue's error word, 4 bytes: a kernel that meets an index out of range stores the operand's number + 1 there.
+    Error,
 }
 
 /// `ww::view`: a matrix operand. Strides in elements.
@@ -47,6 +49,16 @@ pub struct RowsView {
     pub outer: [i64; 3],
 }
 
+/// `ww::index_view`: indices in device memory. The stride in elements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the fields of ww::index_view, in order")]
+pub struct IndexView {
+    pub buffer: Option<Buffer>,
+    pub stride: i64,
+    /// 64 bits, not 32.
+    pub wide: bool,
+}
+
 /// `ww::row_space`: width and outer extents that the operands of a row op share.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the fields of ww::row_space, in order")]
@@ -70,6 +82,7 @@ pub enum Arg {
     Column(ColumnView),
     Rows(RowsView),
     Space(RowSpace),
+    Index(IndexView),
     Pointer(Option<Buffer>),
     I64(i64),
     I32(i32),
@@ -84,6 +97,7 @@ pub enum ArgType {
     Column,
     Rows,
     Space,
+    Index,
     Pointer,
     I64,
     I32,
@@ -98,6 +112,7 @@ impl ArgType {
             ArgType::Column => 32,
             ArgType::Rows => 40,
             ArgType::Space => 32,
+            ArgType::Index => 24,
             ArgType::Pointer | ArgType::I64 => 8,
             ArgType::I32 | ArgType::F32 => 4,
         }
@@ -162,6 +177,7 @@ impl Arg {
             Arg::Column(_) => ArgType::Column,
             Arg::Rows(_) => ArgType::Rows,
             Arg::Space(_) => ArgType::Space,
+            Arg::Index(_) => ArgType::Index,
             Arg::Pointer(_) => ArgType::Pointer,
             Arg::I64(_) => ArgType::I64,
             Arg::I32(_) => ArgType::I32,
@@ -175,6 +191,7 @@ impl Arg {
             Arg::View(MatrixView { buffer, .. })
             | Arg::Column(ColumnView { buffer, .. })
             | Arg::Rows(RowsView { buffer, .. })
+            | Arg::Index(IndexView { buffer, .. })
             | Arg::Pointer(buffer) => *buffer,
             _ => None,
         }
@@ -219,6 +236,11 @@ pub fn encode(args: &[Arg], address: &dyn Fn(Buffer) -> u64) -> Vec<u8> {
                 for n in s.outer {
                     out.extend(n.to_le_bytes());
                 }
+            }
+            Arg::Index(v) => {
+                out.extend(p(&v.buffer));
+                out.extend(v.stride.to_le_bytes());
+                out.extend(u64::from(v.wide).to_le_bytes());
             }
             Arg::Pointer(b) => out.extend(p(b)),
             Arg::I64(x) => out.extend(x.to_le_bytes()),

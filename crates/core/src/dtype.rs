@@ -14,17 +14,26 @@ pub enum DType {
     F16,
     /// bfloat16: the upper half of a binary32.
     BF16,
+    /// Two's complement, 64 bits: indices.
+    I64,
+    /// Two's complement, 32 bits: indices.
+    I32,
 }
 
 impl DType {
     /// Every element type.
-    pub const ALL: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
+    pub const ALL: [DType; 6] = [DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32];
+
+    /// Whether it holds real numbers.
+    pub const fn is_float(self) -> bool {
+        !matches!(self, DType::I64 | DType::I32)
+    }
 
     /// Bytes of one element.
     pub const fn size(self) -> u64 {
         match self {
-            DType::F64 => 8,
-            DType::F32 => 4,
+            DType::F64 | DType::I64 => 8,
+            DType::F32 | DType::I32 => 4,
             DType::F16 | DType::BF16 => 2,
         }
     }
@@ -36,17 +45,25 @@ impl DType {
             DType::F32 => "f32",
             DType::F16 => "f16",
             DType::BF16 => "bf16",
+            DType::I64 => "i64",
+            DType::I32 => "i32",
         }
     }
 
-    /// Half the distance from 1 to the next value: the largest relative error of one rounding.
+    /// Half the distance from 1 to the next value: the largest relative error of one rounding; 0 for integers, which are not rounded.
     pub const fn unit_roundoff(self) -> f64 {
         match self {
             DType::F64 => f64::EPSILON / 2.0,
             DType::F32 => f32::EPSILON as f64 / 2.0,
             DType::F16 => 1.0 / 2048.0,
             DType::BF16 => 1.0 / 256.0,
+            DType::I64 | DType::I32 => 0.0,
         }
+    }
+
+    /// The type that ops on this type accumulate in: float64 for float64, float32 otherwise.
+    pub const fn accumulator(self) -> DType {
+        if matches!(self, DType::F64) { DType::F64 } else { DType::F32 }
     }
 
     /// The smallest positive value, a subnormal.
@@ -56,10 +73,11 @@ impl DType {
             DType::F32 => f32::from_bits(1).into(),
             DType::F16 => f16::from_bits(1).into(),
             DType::BF16 => bf16::from_bits(1).into(),
+            DType::I64 | DType::I32 => 1.0,
         }
     }
 
-    /// `x` rounded once to this type (nearest, ties to even), as a float64.
+    /// `x` rounded once to this type (nearest, ties to even; integers: cut off, saturated), as a float64.
     pub fn round(self, x: f64) -> f64 {
         let mut bytes = [0; 8];
         self.encode(x, &mut bytes);
@@ -73,6 +91,8 @@ impl DType {
             DType::F32 => out[..4].copy_from_slice(&(x as f32).to_le_bytes()),
             DType::F16 => out[..2].copy_from_slice(&f16::from_f64(x).to_le_bytes()),
             DType::BF16 => out[..2].copy_from_slice(&bf16::from_f64(x).to_le_bytes()),
+            DType::I64 => out[..8].copy_from_slice(&(x as i64).to_le_bytes()),
+            DType::I32 => out[..4].copy_from_slice(&(x as i32).to_le_bytes()),
         }
     }
 
@@ -88,6 +108,8 @@ impl DType {
             DType::F32 => f32::from_le_bytes(head(bytes)).into(),
             DType::F16 => f16::from_le_bytes(head(bytes)).into(),
             DType::BF16 => bf16::from_le_bytes(head(bytes)).into(),
+            DType::I64 => i64::from_le_bytes(head(bytes)) as f64,
+            DType::I32 => i32::from_le_bytes(head(bytes)).into(),
         }
     }
 }

@@ -1,4 +1,4 @@
-use crate::{Approx, DescError, DeviceCaps, Param, Plan, Problem, Role, Rule, Signature, Source, Target, Tuning, Variant};
+use crate::{Approx, DescError, DeviceCaps, Family, Param, Plan, Problem, Role, Rule, Signature, Source, Target, Tuning, Variant};
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -75,6 +75,30 @@ pub trait Op: Debug + Send + Sync {
         false
     }
 
+    /// A contiguous problem for tests, of `outer` × `n` elements in the op's main operand, where `n` is the dimension that the kernels tile.
+    /// `pick(k)` chooses one of `k` alternatives: dtypes first, then attributes and optional operands, the plain one being 0. `None`: the op
+    /// has generators of its own.
+    fn example(&self, _outer: &[u64], _n: u64, _pick: &mut dyn FnMut(usize) -> usize) -> Option<Problem> {
+        None
+    }
+
+    /// Element number `i` of input `operand` under a data family and seed, where it is not drawn as for any tensor of reals: indices,
+    /// probabilities, a statistic that an earlier op saved.
+    fn sample(&self, _problem: &Problem, _operand: usize, _family: Family, _seed: u64, _i: u64) -> Option<f64> {
+        None
+    }
+
+    /// Whether data of [`Family::Exact`] make every sum exact, so that the result is the reference rounded once.
+    fn exact(&self, _problem: &Problem) -> bool {
+        false
+    }
+
+    /// What an element of the main operand holds where a reduction counts it as if it were not there: what a lost element is replaced by when
+    /// the op's error bound is tested. `None`: an element reaches only its own output.
+    fn neutral(&self) -> Option<f64> {
+        None
+    }
+
     /// Multiplications and additions that the problem asks for; 0 for an op that is judged by bytes.
     fn flops(&self, _problem: &Problem) -> u64 {
         0
@@ -100,6 +124,11 @@ pub fn validate(op: &dyn Op, problem: Problem) -> Result<Valid, DescError> {
             && !(min..=max).contains(x)
         {
             return Err(DescError { operand: spec.name, rule: Rule::ValueInRange, got: x.to_string(), expected: format!("{min} to {max}") });
+        }
+        if let (crate::AttrKind::Choice { all, .. }, crate::AttrValue::Choice(x)) = (spec.kind, value)
+            && !all.contains(x)
+        {
+            return Err(DescError { operand: spec.name, rule: Rule::ValueInRange, got: (*x).into(), expected: all.join(", ") });
         }
     }
     op.check(&problem)?;

@@ -25,9 +25,22 @@ pub struct OperandSpec {
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(missing_docs, reason = "plain")]
 pub enum AttrKind {
-    Int { default: i64, min: i64, max: i64 },
-    Float { default: f64 },
-    Bool { default: bool },
+    Int {
+        default: i64,
+        min: i64,
+        max: i64,
+    },
+    Float {
+        default: f64,
+    },
+    Bool {
+        default: bool,
+    },
+    /// One of some names.
+    Choice {
+        default: &'static str,
+        all: &'static [&'static str],
+    },
 }
 
 /// One attribute of an op.
@@ -47,6 +60,7 @@ pub enum AttrValue {
     Int(i64),
     Float(f64),
     Bool(bool),
+    Choice(&'static str),
 }
 
 impl From<i64> for AttrValue {
@@ -57,6 +71,11 @@ impl From<i64> for AttrValue {
 impl From<f64> for AttrValue {
     fn from(x: f64) -> Self {
         AttrValue::Float(x)
+    }
+}
+impl From<&'static str> for AttrValue {
+    fn from(x: &'static str) -> Self {
+        AttrValue::Choice(x)
     }
 }
 impl From<bool> for AttrValue {
@@ -71,6 +90,7 @@ impl fmt::Display for AttrValue {
             AttrValue::Int(x) => write!(f, "{x}"),
             AttrValue::Float(x) => write!(f, "{x:?}"),
             AttrValue::Bool(x) => write!(f, "{x}"),
+            AttrValue::Choice(x) => f.write_str(x),
         }
     }
 }
@@ -82,14 +102,17 @@ impl AttrKind {
             AttrKind::Int { default, .. } => AttrValue::Int(default),
             AttrKind::Float { default } => AttrValue::Float(default),
             AttrKind::Bool { default } => AttrValue::Bool(default),
+            AttrKind::Choice { default, .. } => AttrValue::Choice(default),
         }
     }
 
-    fn parse(self, s: &str) -> Option<AttrValue> {
+    /// The value that a word stands for.
+    pub fn parse(self, s: &str) -> Option<AttrValue> {
         Some(match self {
             AttrKind::Int { .. } => AttrValue::Int(s.parse().ok()?),
             AttrKind::Float { .. } => AttrValue::Float(s.parse().ok()?),
             AttrKind::Bool { .. } => AttrValue::Bool(s.parse().ok()?),
+            AttrKind::Choice { all, .. } => AttrValue::Choice(all.iter().find(|c| **c == s)?),
         })
     }
 }
@@ -168,6 +191,11 @@ impl Problem {
     /// A boolean attribute; false for a name that the op does not know.
     pub fn flag(&self, name: &str) -> bool {
         matches!(self.attr(name), Some(AttrValue::Bool(true)))
+    }
+
+    /// A choice; empty for a name that the op does not know.
+    pub fn choice(&self, name: &str) -> &'static str {
+        if let Some(AttrValue::Choice(x)) = self.attr(name) { x } else { "" }
     }
 
     /// Numbers of the operands that are written.

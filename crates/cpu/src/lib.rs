@@ -145,6 +145,6 @@ impl Device for CpuDevice {
     }
 
     fn queue(&self) -> Result<Box<dyn Queue>, DeviceError> {
-        Ok(Box::new(queue::CpuQueue { device: self.name.into(), schedule: self.schedule, recording: Arc::default() }))
+        Ok(Box::new(queue::CpuQueue { device: self.name.into(), schedule: self.schedule, recording: Arc::default(), error: Arc::default() }))
     }
 }

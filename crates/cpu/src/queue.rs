@@ -3,6 +3,7 @@
 use crate::kernels;
 use crate::{Schedule, memory};
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use warpwave_hal::{BoundFill, BoundLaunch, BoundStep, DeviceBuffer, DeviceError, Event, Graph, Queue, Work};
@@ -16,6 +17,8 @@ pub(crate) struct CpuQueue {
     pub(crate) schedule: Schedule,
     /// While capturing: what was asked for.
     pub(crate) recording: Arc<Mutex<Option<Recorded>>>,
+    /// Operand + 1 of an index that lay out of range; kernels store it.
+    pub(crate) error: Arc<AtomicU32>,
 }
 
 #[derive(Debug, Default)]
@@ -25,6 +28,14 @@ pub(crate) struct Recorded {
 }
 
 impl CpuQueue {
+    /// What kernels reported since the last call.
+    fn reported(&self) -> Result<(), DeviceError> {
+        match self.error.swap(0, Ordering::Relaxed) {
+            0 => Ok(()),
+            n => Err(DeviceError::IndexOutOfRange { device: self.device.clone(), operand: n - 1 }),
+        }
+    }
+
     /// Adds to the recording; false where there is none.
     fn record_steps(&self, steps: &[BoundStep], memory: &[DeviceBuffer]) -> bool {
         let mut recording = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +135,8 @@ impl Queue for CpuQueue {
         memory::with_bytes(&self.device, "download", from, offset, out.len() as u64, |p| {
             // SAFETY: as in upload, the other way
             unsafe { p.copy_to_nonoverlapping(out.as_mut_ptr(), out.len()) }
-        })
+        })?;
+        self.reported()
     }
 
     fn fill(&self, to: &DeviceBuffer, offset: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
@@ -157,8 +169,13 @@ impl Queue for CpuQueue {
         CpuEvent::of(event, &self.device, "wait").map(|_| ())
     }
 
+    fn error_word(&self) -> u64 {
+        self.error.as_ptr().expose_provenance() as u64
+    }
+
     fn sync(&self) -> Result<(), DeviceError> {
-        self.not_while_recording("sync while a graph is captured")
+        self.not_while_recording("sync while a graph is captured")?;
+        self.reported()
     }
 
     fn capture(&self, body: &mut dyn FnMut() -> Result<(), DeviceError>) -> Result<Box<dyn Graph>, DeviceError> {

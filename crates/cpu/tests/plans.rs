@@ -57,7 +57,7 @@ fn run(device: &CpuDevice, queue: &dyn Queue, op: &dyn Op, p: &Valid, plan: &war
     }
     let workspace = View { buffer: device.allocate(plan.workspace.bytes()).unwrap(), offset: 0 };
     queue.fill(&workspace.buffer, 0, plan.workspace.bytes(), 0xff).unwrap();
-    let work = bind(op, p, plan, &views, Some(&workspace)).unwrap();
+    let work = bind(op, p, plan, &views, Some(&workspace), 0).unwrap();
     // SAFETY: `work` keeps its buffers, and nothing else runs on this device
     unsafe { queue.run(&work) }.unwrap();
     let read = |(view, n): (&Option<View>, usize)| {
@@ -216,7 +216,7 @@ fn a_wrong_launch_is_refused() {
                 f(l);
             }
         }
-        let work = bind(op, &p, &plan, &[view(), view()], None).unwrap();
+        let work = bind(op, &p, &plan, &[view(), view()], None, 0).unwrap();
         // SAFETY: refused before anything runs, which is what this test asks
         unsafe { queue.run(&work) }
     };

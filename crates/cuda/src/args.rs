@@ -63,6 +63,8 @@ pub(crate) fn encode_map(device: &str, address: u64, map: &TensorMap) -> Result<
         DType::F32 => sys::CUtensorMapDataType_enum::CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
         DType::F16 => sys::CUtensorMapDataType_enum::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
         DType::BF16 => sys::CUtensorMapDataType_enum::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+        DType::I64 => sys::CUtensorMapDataType_enum::CU_TENSOR_MAP_DATA_TYPE_INT64,
+        DType::I32 => sys::CUtensorMapDataType_enum::CU_TENSOR_MAP_DATA_TYPE_INT32,
     };
     let swizzle = if map.swizzle128 {
         sys::CUtensorMapSwizzle_enum::CU_TENSOR_MAP_SWIZZLE_128B

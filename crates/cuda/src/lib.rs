@@ -130,7 +130,7 @@ impl CudaDevice {
     /// # Errors
     /// None so far.
     pub unsafe fn from_raw_stream(&self, stream: *mut c_void) -> Result<Box<dyn Queue>, DeviceError> {
-        Ok(Box::new(queue::CudaQueue::borrowed(self.context.clone(), stream.cast())))
+        Ok(Box::new(queue::CudaQueue::borrowed(self.context.clone(), stream.cast())?))
     }
 }
 
@@ -160,7 +160,7 @@ impl Device for CudaDevice {
         let mut stream: sys::CUstream = std::ptr::null_mut();
         // SAFETY: the context is current and `stream` is writable
         unsafe { cu!(&self.context.name, cuStreamCreate(&mut stream, sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32)) }?;
-        Ok(Box::new(queue::CudaQueue::owned(self.context.clone(), stream)))
+        Ok(Box::new(queue::CudaQueue::owned(self.context.clone(), stream)?))
     }
 }
 

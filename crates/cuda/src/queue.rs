@@ -10,6 +10,7 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use warpwave_hal::{BoundLaunch, BoundStep, DeviceBuffer, DeviceError, Event, Graph, Queue, Work};
 
@@ -26,6 +27,10 @@ pub(crate) struct Stream {
     raw: CUstream,
     owned: bool,
     held: Mutex<Held>,
+    /// The error word, cleared; of no bytes where the stream was borrowed while its owner captures.
+    word: DeviceBuffer,
+    /// Work since the last look may have written it.
+    reports: AtomicBool,
     /// Held where a capture begins, and where another thread synchronises a stream that must not be capturing.
     gate: Mutex<()>,
 }
@@ -48,11 +53,34 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    fn new(context: Arc<Context>, raw: CUstream, owned: bool) -> Arc<Self> {
+    fn new(context: Arc<Context>, raw: CUstream, owned: bool) -> Result<Arc<Self>, DeviceError> {
+        let word = memory::CudaMemory::allocate(&context, 0)?;
         let held = Held { limit: HELD, ..Held::default() };
-        let stream = Arc::new(Stream { context, raw, owned, held: Mutex::new(held), gate: Mutex::default() });
+        let mut stream = Stream { context, raw, owned, held: Mutex::new(held), word, reports: AtomicBool::new(false), gate: Mutex::default() };
+        if !stream.captured_elsewhere() {
+            stream.word = memory::CudaMemory::allocate(&stream.context, 4)?;
+            stream.fill(stream.word.address(), 4, 0)?;
+        }
+        let stream = Arc::new(stream);
         stream.context.add_stream(&stream);
-        stream
+        Ok(stream)
+    }
+
+    /// What kernels reported since the last call; all work is done.
+    fn reported(&self) -> Result<(), DeviceError> {
+        if self.word.bytes() == 0 || !self.reports.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut word = 0u32;
+        // SAFETY: the error word is 4 bytes that live as long as the stream, `word` until the copy is waited for
+        unsafe { cu!(self.name(), cuMemcpyDtoHAsync_v2((&raw mut word).cast(), self.word.address(), 4, self.raw)) }?;
+        // SAFETY: the stream is live
+        unsafe { cu!(self.name(), cuStreamSynchronize(self.raw)) }?;
+        if word == 0 {
+            return Ok(());
+        }
+        self.fill(self.word.address(), 4, 0)?;
+        Err(DeviceError::IndexOutOfRange { device: self.name().into(), operand: word - 1 })
     }
 
     fn name(&self) -> &str {
@@ -265,12 +293,12 @@ pub(crate) struct CudaQueue {
 }
 
 impl CudaQueue {
-    pub(crate) fn owned(context: Arc<Context>, raw: CUstream) -> Self {
-        CudaQueue { stream: Stream::new(context, raw, true) }
+    pub(crate) fn owned(context: Arc<Context>, raw: CUstream) -> Result<Self, DeviceError> {
+        Ok(CudaQueue { stream: Stream::new(context, raw, true)? })
     }
 
-    pub(crate) fn borrowed(context: Arc<Context>, raw: CUstream) -> Self {
-        CudaQueue { stream: Stream::new(context, raw, false) }
+    pub(crate) fn borrowed(context: Arc<Context>, raw: CUstream) -> Result<Self, DeviceError> {
+        Ok(CudaQueue { stream: Stream::new(context, raw, false)? })
     }
 
     fn name(&self) -> &str {
@@ -311,7 +339,8 @@ impl Queue for CudaQueue {
             // SAFETY: as in `upload`, the other way
             unsafe { cu!(self.name(), cuMemcpyDtoHAsync_v2(out.as_mut_ptr().cast(), address, out.len(), stream.raw)) }?;
         }
-        stream.finish()
+        stream.finish()?;
+        stream.reported()
     }
 
     fn fill(&self, to: &DeviceBuffer, offset: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
@@ -323,6 +352,9 @@ impl Queue for CudaQueue {
 
     unsafe fn run(&self, work: &Work) -> Result<(), DeviceError> {
         self.stream.context.make_current()?;
+        if work.reports() {
+            self.stream.reports.store(true, Ordering::Relaxed);
+        }
         let result = self.stream.enqueue(work.steps());
         // steps before one that failed are under way
         let held = self.stream.hold(work.memory());
@@ -348,7 +380,13 @@ impl Queue for CudaQueue {
     }
 
     fn sync(&self) -> Result<(), DeviceError> {
-        self.running("sync while a graph is captured")?.finish()
+        let stream = self.running("sync while a graph is captured")?;
+        stream.finish()?;
+        stream.reported()
+    }
+
+    fn error_word(&self) -> u64 {
+        if self.stream.word.bytes() == 0 { 0 } else { self.stream.word.address() }
     }
 
     fn capture(&self, body: &mut dyn FnMut() -> Result<(), DeviceError>) -> Result<Box<dyn Graph>, DeviceError> {
@@ -429,6 +467,7 @@ unsafe impl Send for CudaGraph {}
 
 impl Graph for CudaGraph {
     fn launch(&self) -> Result<(), DeviceError> {
+        self.stream.reports.store(true, Ordering::Relaxed);
         self.stream.context.make_current()?;
         // SAFETY: graph and stream are live, and so is the memory, which the graph holds
         unsafe { cu!(self.stream.name(), cuGraphLaunch(self.exec, self.stream.raw)) }?;

@@ -20,6 +20,7 @@ impl View {
 #[derive(Debug)]
 pub struct Work {
     steps: Vec<BoundStep>,
+    reports: bool,
     memory: Vec<DeviceBuffer>,
 }
 
@@ -27,6 +28,10 @@ impl Work {
     /// The steps, in order.
     pub fn steps(&self) -> &[BoundStep] {
         &self.steps
+    }
+    /// Whether some step may write the queue's error word.
+    pub fn reports(&self) -> bool {
+        self.reports
     }
     /// The buffers that the steps touch.
     pub fn memory(&self) -> &[DeviceBuffer] {
@@ -81,12 +86,13 @@ fn bytes_of(view: &View, elements: u64, size: u64) -> Range<u64> {
 }
 
 /// Puts addresses into a plan. `views` has one entry for each operand of the problem, `workspace` is memory of at least
-/// `plan.workspace.bytes()` bytes where that is not 0.
+/// `plan.workspace.bytes()` bytes where that is not 0, `error_word` is [`Queue::error_word`](crate::Queue::error_word) of the queue that will
+/// run it.
 ///
 /// # Errors
 /// An operand that is missing, leaves its buffer, is less aligned than its descriptor says, or an output that shares memory with another operand
 /// where the op does not allow it.
-pub fn bind(op: &dyn Op, problem: &Valid, plan: &Plan, views: &[Option<View>], workspace: Option<&View>) -> Result<Work, DescError> {
+pub fn bind(op: &dyn Op, problem: &Valid, plan: &Plan, views: &[Option<View>], workspace: Option<&View>, error_word: u64) -> Result<Work, DescError> {
     let specs = problem.signature.operands;
     let mut ranges: Vec<Option<Range<u64>>> = Vec::with_capacity(specs.len());
     for (i, spec) in specs.iter().enumerate() {
@@ -139,6 +145,7 @@ pub fn bind(op: &dyn Op, problem: &Valid, plan: &Plan, views: &[Option<View>], w
     }
     let address = |b: Buffer| match b {
         Buffer::Operand(i) => views.get(i).and_then(Option::as_ref).map_or(0, View::address),
+        Buffer::Error => error_word,
         Buffer::Workspace(i) => workspace.map_or(0, View::address) + plan.workspace.slices[i].offset,
     };
     let steps = plan
@@ -162,5 +169,6 @@ pub fn bind(op: &dyn Op, problem: &Valid, plan: &Plan, views: &[Option<View>], w
         })
         .collect();
     let memory = views.iter().flatten().chain(workspace).map(|v| v.buffer.clone()).collect();
-    Ok(Work { steps, memory })
+    let reports = plan.launches().any(|l| l.args.iter().any(|(_, a)| a.buffer() == Some(Buffer::Error)));
+    Ok(Work { steps, reports, memory })
 }

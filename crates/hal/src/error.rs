@@ -17,6 +17,8 @@ pub enum DeviceError {
     Launch { device: String, kernel: String, what: String },
     #[error("{device}: {call} failed: {what}")]
     Driver { device: String, call: &'static str, what: String },
+    #[error("{device}: an index in operand {operand} lay out of range; it was skipped")]
+    IndexOutOfRange { device: String, operand: u32 },
     #[error("{device}: {what} is not supported")]
     Unsupported { device: String, what: &'static str },
 }

@@ -100,10 +100,13 @@ pub trait Queue: Debug + Send {
     /// What the driver reports.
     fn wait(&self, event: &dyn Event) -> Result<(), DeviceError>;
 
+    /// Address of the 4 bytes where kernels report an index out of range; 0 for a device that runs none.
+    fn error_word(&self) -> u64;
+
     /// Returns when all work so far is done.
     ///
     /// # Errors
-    /// Faults of earlier work.
+    /// Faults of earlier work; [`DeviceError::IndexOutOfRange`] once for whatever was reported to the error word since the last call.
     fn sync(&self) -> Result<(), DeviceError>;
 
     /// Records what `body` asks of this queue as a graph instead of running it.

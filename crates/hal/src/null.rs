@@ -82,6 +82,9 @@ impl Queue for NullQueue {
     fn wait(&self, _: &dyn Event) -> Result<(), DeviceError> {
         Ok(())
     }
+    fn error_word(&self) -> u64 {
+        0
+    }
     fn sync(&self) -> Result<(), DeviceError> {
         Ok(())
     }

@@ -153,7 +153,7 @@ impl HipDevice {
     /// # Errors
     /// None so far.
     pub unsafe fn from_raw_stream(&self, stream: *mut c_void) -> Result<Box<dyn Queue>, DeviceError> {
-        Ok(Box::new(queue::HipQueue::borrowed(self.context.clone(), stream.cast())))
+        Ok(Box::new(queue::HipQueue::borrowed(self.context.clone(), stream.cast())?))
     }
 }
 
@@ -183,7 +183,7 @@ impl Device for HipDevice {
         let mut stream: sys::hipStream_t = std::ptr::null_mut();
         // SAFETY: the device is current and `stream` is writable
         unsafe { hip!(self.context, hipStreamCreateWithFlags(&mut stream, sys::hipStreamNonBlocking)) }?;
-        Ok(Box::new(queue::HipQueue::owned(self.context.clone(), stream)))
+        Ok(Box::new(queue::HipQueue::owned(self.context.clone(), stream)?))
     }
 }
 

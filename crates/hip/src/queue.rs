@@ -8,6 +8,7 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
 use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use warpwave_hal::{BoundLaunch, BoundStep, DeviceBuffer, DeviceError, Event, Graph, Queue, Work};
 
@@ -24,6 +25,10 @@ pub(crate) struct Stream {
     raw: hipStream_t,
     owned: bool,
     held: Mutex<Held>,
+    /// The error word, cleared; of no bytes where the stream was borrowed while its owner captures.
+    word: DeviceBuffer,
+    /// Work since the last look may have written it.
+    reports: AtomicBool,
     /// Held where a capture begins, and where another thread synchronises a stream that must not be capturing.
     gate: Mutex<()>,
 }
@@ -46,11 +51,34 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    fn new(context: Arc<Context>, raw: hipStream_t, owned: bool) -> Arc<Self> {
+    fn new(context: Arc<Context>, raw: hipStream_t, owned: bool) -> Result<Arc<Self>, DeviceError> {
+        let word = memory::HipMemory::allocate(&context, 0)?;
         let held = Held { limit: HELD, ..Held::default() };
-        let stream = Arc::new(Stream { context, raw, owned, held: Mutex::new(held), gate: Mutex::default() });
+        let mut stream = Stream { context, raw, owned, held: Mutex::new(held), word, reports: AtomicBool::new(false), gate: Mutex::default() };
+        if !stream.captured_elsewhere() {
+            stream.word = memory::HipMemory::allocate(&stream.context, 4)?;
+            stream.fill(stream.word.address(), 4, 0)?;
+        }
+        let stream = Arc::new(stream);
         stream.context.add_stream(&stream);
-        stream
+        Ok(stream)
+    }
+
+    /// What kernels reported since the last call; all work is done.
+    fn reported(&self) -> Result<(), DeviceError> {
+        if self.word.bytes() == 0 || !self.reports.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut word = 0u32;
+        // SAFETY: the error word is 4 bytes that live as long as the stream, `word` until the copy is waited for
+        unsafe { hip!(self.context, hipMemcpyDtoHAsync((&raw mut word).cast(), pointer(self.word.address()), 4, self.raw)) }?;
+        // SAFETY: the stream is live
+        unsafe { hip!(self.context, hipStreamSynchronize(self.raw)) }?;
+        if word == 0 {
+            return Ok(());
+        }
+        self.fill(self.word.address(), 4, 0)?;
+        Err(DeviceError::IndexOutOfRange { device: self.name().into(), operand: word - 1 })
     }
 
     fn name(&self) -> &str {
@@ -251,12 +279,12 @@ pub(crate) struct HipQueue {
 }
 
 impl HipQueue {
-    pub(crate) fn owned(context: Arc<Context>, raw: hipStream_t) -> Self {
-        HipQueue { stream: Stream::new(context, raw, true) }
+    pub(crate) fn owned(context: Arc<Context>, raw: hipStream_t) -> Result<Self, DeviceError> {
+        Ok(HipQueue { stream: Stream::new(context, raw, true)? })
     }
 
-    pub(crate) fn borrowed(context: Arc<Context>, raw: hipStream_t) -> Self {
-        HipQueue { stream: Stream::new(context, raw, false) }
+    pub(crate) fn borrowed(context: Arc<Context>, raw: hipStream_t) -> Result<Self, DeviceError> {
+        Ok(HipQueue { stream: Stream::new(context, raw, false)? })
     }
 
     fn name(&self) -> &str {
@@ -297,7 +325,8 @@ impl Queue for HipQueue {
             // SAFETY: as in `upload`, the other way
             unsafe { hip!(stream.context, hipMemcpyDtoHAsync(out.as_mut_ptr().cast(), pointer(address), out.len(), stream.raw)) }?;
         }
-        stream.finish()
+        stream.finish()?;
+        stream.reported()
     }
 
     fn fill(&self, to: &DeviceBuffer, offset: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
@@ -309,6 +338,9 @@ impl Queue for HipQueue {
 
     unsafe fn run(&self, work: &Work) -> Result<(), DeviceError> {
         self.stream.context.make_current()?;
+        if work.reports() {
+            self.stream.reports.store(true, Ordering::Relaxed);
+        }
         let result = self.stream.enqueue(work.steps());
         // steps before one that failed are under way
         let held = self.stream.hold(work.memory());
@@ -334,7 +366,13 @@ impl Queue for HipQueue {
     }
 
     fn sync(&self) -> Result<(), DeviceError> {
-        self.running("sync while a graph is captured")?.finish()
+        let stream = self.running("sync while a graph is captured")?;
+        stream.finish()?;
+        stream.reported()
+    }
+
+    fn error_word(&self) -> u64 {
+        if self.stream.word.bytes() == 0 { 0 } else { self.stream.word.address() }
     }
 
     fn capture(&self, body: &mut dyn FnMut() -> Result<(), DeviceError>) -> Result<Box<dyn Graph>, DeviceError> {
@@ -418,6 +456,7 @@ unsafe impl Send for HipGraph {}
 
 impl Graph for HipGraph {
     fn launch(&self) -> Result<(), DeviceError> {
+        self.stream.reports.store(true, Ordering::Relaxed);
         self.stream.context.make_current()?;
         // SAFETY: graph and stream are live, and so is the memory, which the graph holds
         unsafe { hip!(self.stream.context, hipGraphLaunch(self.exec, self.stream.raw)) }?;

@@ -81,7 +81,7 @@ fn inventory() {
         let all = variants(target);
         let ci = all.iter().filter(|v| v.set == BuildSet::Ci).count();
         let _ = writeln!(text, "{target}: {} variants, {ci} of them in the ci set", all.len());
-        assert!(all.len() <= 150, "{target} has {} variants, the budget is 150", all.len());
+        assert!(all.len() <= 400, "{target} has {} variants, the budget is 400", all.len());
         for v in all {
             assert!(v.shared <= target.shared_memory(), "{} needs {} bytes of shared memory", v.id, v.shared);
             let _ = writeln!(text, "  {}  {} threads, {} bytes shared", v.id, v.threads, v.shared);
@@ -206,7 +206,7 @@ proptest! {
 
     /// Whatever the descriptors, an op answers with an error or with plans whose kernels exist.
     #[test]
-    fn planning_is_total(which in 0..ops().len(), descs in prop::collection::vec(prop::option::weighted(0.9, desc()), 5), ints in prop::collection::vec(-9i64..2000, 4), target in 0..Target::ALL.len()) {
+    fn planning_is_total(which in 0..ops().len(), descs in prop::collection::vec(prop::option::weighted(0.9, desc()), 9), ints in prop::collection::vec(-9i64..2000, 4), target in 0..Target::ALL.len()) {
         let op = ops()[which];
         let signature = op.signature();
         let mut problem = Problem::new(signature);
@@ -214,10 +214,11 @@ proptest! {
             *slot = d;
         }
         for (value, i) in problem.attrs.iter_mut().zip(ints) {
-            *value = match value {
+            *value = match *value {
                 warpwave_core::AttrValue::Int(_) => i.into(),
                 warpwave_core::AttrValue::Float(_) => (i as f64 / 4.0).into(),
                 warpwave_core::AttrValue::Bool(_) => (i % 2 == 0).into(),
+                choice @ warpwave_core::AttrValue::Choice(_) => choice,
             };
         }
         let caps = DeviceCaps::typical(Target::ALL[target]);

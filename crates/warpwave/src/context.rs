@@ -34,6 +34,9 @@ impl Queue for SharedQueue {
     fn wait(&self, event: &dyn Event) -> Result<(), DeviceError> {
         self.get().wait(event)
     }
+    fn error_word(&self) -> u64 {
+        self.get().error_word()
+    }
     fn sync(&self) -> Result<(), DeviceError> {
         self.get().sync()
     }
@@ -239,7 +242,7 @@ impl<'a> Call<'a> {
             0 => None,
             bytes => Some(View { buffer: self.ctx.device.allocate(bytes)?, offset: 0 }),
         };
-        let work = warpwave_hal::bind(self.op, &problem, &plan, &views, workspace.as_ref())?;
+        let work = warpwave_hal::bind(self.op, &problem, &plan, &views, workspace.as_ref(), self.ctx.queue.error_word())?;
         // SAFETY: the problem is valid, the plan is made from it for this device, and bind checked every view against its memory; tensors hold
         // their memory, and a backend keeps what `work` names until the queue is done with it. Other queues are the caller's to order.
         unsafe { self.ctx.queue.run(&work)? };

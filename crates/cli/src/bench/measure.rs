@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use std::collections::HashMap;
 use std::time::Duration;
 use warpwave::{Device, DeviceBuffer, DeviceError, Op, Plan, Queue, View};
-use warpwave_core::{DType, Role, TensorDesc, Valid, Vendor};
+use warpwave_core::{DType, Family, Role, TensorDesc, Valid, Vendor};
 use warpwave_hal::{Graph, Work, bind};
 
 /// Microseconds below which runs are replayed as a graph.
@@ -105,7 +105,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Allocates and fills the operands of a problem.
-    pub(crate) fn memory(&mut self, problem: &Valid) -> Result<Memory> {
+    pub(crate) fn memory(&mut self, op: &dyn Op, problem: &Valid) -> Result<Memory> {
         let one: u64 = problem.operands.iter().flatten().map(footprint).sum();
         let room = (self.device.caps().memory / 4 / one.max(1)).max(1);
         let count = if self.is_cpu() { 1 } else { ROTATE.div_ceil(one.max(1)).clamp(1, MOST).min(room) };
@@ -115,7 +115,11 @@ impl<'a> Meter<'a> {
             let step = footprint(desc);
             let buffer = self.device.allocate(step * count)?;
             if problem.signature.operands[o].role != Role::Output {
-                self.fill(desc.dtype, &buffer, o)?;
+                let own = |i| op.sample(problem, o, Family::Normal, 1, i);
+                match own(0).filter(|_| !desc.is_empty()) {
+                    Some(_) => self.fill_own(desc, &buffer, &|i| own(i).unwrap_or(0.0))?,
+                    None => self.fill(desc.dtype, &buffer, o)?,
+                }
             }
             for (i, set) in sets.iter_mut().enumerate() {
                 set[o] = Some(View { buffer: buffer.clone(), offset: i as u64 * step + desc.offset * desc.dtype.size() });
@@ -123,6 +127,21 @@ impl<'a> Meter<'a> {
         }
         self.queue.sync()?;
         Ok(Memory { sets })
+    }
+
+    /// An operand whose values are no normal numbers, drawn anew for the first elements and repeated.
+    fn fill_own(&self, desc: &TensorDesc, buffer: &DeviceBuffer, value: &dyn Fn(u64) -> f64) -> Result<()> {
+        let size = desc.dtype.size();
+        let count = desc.len().min(PATTERN as u64);
+        let mut pattern = vec![0; (count * size) as usize];
+        pattern.chunks_exact_mut(size as usize).enumerate().for_each(|(i, e)| desc.dtype.encode(value(i as u64), e));
+        let mut at = 0;
+        while at < buffer.bytes() {
+            let piece = (buffer.bytes() - at).min(pattern.len() as u64);
+            self.queue.upload(buffer, at, &pattern[..piece as usize])?;
+            at += piece;
+        }
+        Ok(())
     }
 
     fn fill(&mut self, dtype: DType, buffer: &DeviceBuffer, salt: usize) -> Result<()> {
@@ -150,7 +169,11 @@ impl<'a> Meter<'a> {
             0 => None,
             bytes => Some(View { buffer: self.device.allocate(bytes)?, offset: 0 }),
         };
-        let works = memory.sets.iter().map(|views| bind(op, problem, plan, views, workspace.as_ref())).collect::<Result<Vec<Work>, _>>()?;
+        let works = memory
+            .sets
+            .iter()
+            .map(|views| bind(op, problem, plan, views, workspace.as_ref(), self.queue.error_word()))
+            .collect::<Result<Vec<Work>, _>>()?;
         let mut timed = Timed { works, graph: None, estimate: 0.0, next: 0 };
         // loads the kernels
         self.launch(&timed.works[0])?;

@@ -174,7 +174,7 @@ fn measure_all(args: &Args, device: &dyn Device, asked: Vec<Wanted>, quiet: bool
             // what the last problem held goes before the next asks for more
             drop(memory.take());
             roofs.clear();
-            memory = Some((name, meter.memory(&item.asked.problem)?));
+            memory = Some((name, meter.memory(item.asked.op, &item.asked.problem)?));
         }
         let Some((_, memory)) = &memory else { continue };
         match measure(args, &mut meter, item, memory, &mut roofs) {

@@ -51,7 +51,7 @@ pub(crate) struct Best {
 /// Tries every shape.
 pub(crate) fn best(meter: &mut Meter<'_>, read: u64, written: u64, window: Duration) -> Result<Best> {
     let problem = problem_of(read, written)?;
-    let memory = meter.memory(&problem)?;
+    let memory = meter.memory(&Roof, &problem)?;
     let mut found: Option<(f64, Plan, Timed)> = None;
     let mut error = None;
     for plan in Roof.plans(&problem, meter.device.caps())? {

@@ -97,7 +97,7 @@ fn answer(meter: &mut Meter<'_>, ready: &mut Option<Ready>, line: &str) -> Resul
             *ready = None;
             let asked = machine::problem(line)?;
             let plans = machine::plans(asked.op, &asked.problem, meter.device.caps(), None)?;
-            let memory = meter.memory(&asked.problem)?;
+            let memory = meter.memory(asked.op, &asked.problem)?;
             let timed = meter.prepare(asked.op, &asked.problem, &plans[0], &memory)?;
             let (read, written) = roof::traffic(&asked.problem);
             let tags: Vec<&str> = plans.iter().map(|p| p.tag.as_str()).collect();

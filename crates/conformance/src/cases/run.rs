@@ -159,6 +159,7 @@ fn ready(op: &dyn Op, run: &Run, guard: u64) -> Result<Ready, String> {
                     AttrKind::Int { .. } => value.as_integer().map(AttrValue::Int),
                     AttrKind::Float { .. } => number(value).map(AttrValue::Float),
                     AttrKind::Bool { .. } => value.as_bool().map(AttrValue::Bool),
+                    kind @ AttrKind::Choice { .. } => value.as_str().and_then(|s| kind.parse(s)),
                 };
                 problem = problem.with_attr(name, attr.ok_or_else(|| format!("flags.{name}: {value} does not fit the attribute"))?);
             }

@@ -1,68 +1,11 @@
 //! Data families.
 
-use super::{noise, normal, unit};
 use crate::exec::{Image, Options, distinct};
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use warpwave_core::{DType, Problem, Role};
+use warpwave_core::{DType, Family, Op, Problem, Role, noise, normal, unit};
 
-/// What inputs hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Family {
-    /// Small integers and powers of two: every product and sum is exact in float32, so the result is the reference, rounded once.
-    Exact,
-    /// Normal.
-    Normal,
-    /// Uniform in [-1, 1].
-    Uniform,
-    /// From the smallest to the largest magnitudes that the reference does not overflow on.
-    Extreme,
-    /// Subnormal where the op computes them exactly.
-    Subnormal,
-    /// Small values, large ones at the first and last element and around every tile edge: a dropped element, tile or lane shows.
-    Spikes,
-    /// Normal, with infinities and NaN strewn in.
-    Nonfinite,
-}
-
-impl Family {
-    /// Every family.
-    pub const ALL: [Family; 7] =
-        [Family::Exact, Family::Normal, Family::Uniform, Family::Extreme, Family::Subnormal, Family::Spikes, Family::Nonfinite];
-
-    /// Whether the result on a problem must be the reference rounded once.
-    pub fn is_exact(self, problem: &Problem) -> bool {
-        if self != Family::Exact {
-            return false;
-        }
-        let op = problem.signature.op;
-        match op {
-            "vector_add" => true,
-            // one element of a row counts; a row of equal elements is no such row
-            "softmax" | "log_softmax" => {
-                problem.operand("x").is_some_and(|x| axis(problem).is_some_and(|a| x.strides.get(a) != Some(&0) || x.shape[a] == 1))
-            }
-            "matmul" => {
-                let exact = |x: f64| [0.0, 0.5, 1.0, 2.0, 4.0].contains(&x.abs());
-                exact(problem.float("alpha")) && exact(problem.float("beta"))
-            }
-            _ => false,
-        }
-    }
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&format!("{self:?}").to_lowercase())
-    }
-}
-
-impl std::str::FromStr for Family {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Self, String> {
-        Family::ALL.into_iter().find(|f| f.to_string() == s).ok_or_else(|| format!("unknown data family `{s}`"))
-    }
+/// Whether data of a family make the result on a problem the reference rounded once.
+pub fn is_exact(family: Family, op: &dyn Op, problem: &Problem) -> bool {
+    family == Family::Exact && op.exact(problem)
 }
 
 /// The dimension that a softmax runs along.
@@ -83,6 +26,7 @@ fn largest(dtype: DType) -> f64 {
         DType::F32 => f32::MAX.into(),
         DType::F16 => 65504.0,
         DType::BF16 => 3.389_531_389_251_535_5e38,
+        DType::I64 | DType::I32 => i32::MAX.into(),
     }
 }
 
@@ -103,6 +47,9 @@ struct Operand<'a> {
 
 impl Operand<'_> {
     fn value(&self, family: Family, i: u64) -> f64 {
+        if !self.dtype.is_float() {
+            return (noise(self.seed, i) % 17) as f64;
+        }
         let k = i / self.step % self.n.max(1);
         let bits = noise(self.seed, i);
         let (softmax, matmul) = (self.op.ends_with("softmax"), self.op == "matmul");
@@ -190,7 +137,8 @@ impl Operand<'_> {
 }
 
 /// The inputs of a problem: one image for each input that is given.
-pub fn inputs(problem: &Problem, family: Family, seed: u64, options: &Options) -> Vec<Option<Image>> {
+pub fn inputs(op: &dyn Op, problem: &Problem, family: Family, seed: u64, options: &Options) -> Vec<Option<Image>> {
+    let own = op;
     let op = problem.signature.op;
     let softmax_axis = axis(problem);
     problem
@@ -212,7 +160,7 @@ pub fn inputs(problem: &Problem, family: Family, seed: u64, options: &Options) -
             };
             let (n, step) = along.map_or((1, 1), |a| (shape[a], shape[a + 1..].iter().product::<u64>().max(1)));
             let operand = Operand { op, name: spec.name, dtype: desc.dtype, n, step, seed: seed.wrapping_mul(8).wrapping_add(o as u64) };
-            Some(Image::filled(desc, options, &|i| operand.value(family, i)))
+            Some(Image::filled(desc, options, &|i| own.sample(problem, o, family, operand.seed, i).unwrap_or_else(|| operand.value(family, i))))
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Grids: the sizes at which tiles, vectors and warps end.
 
-use warpwave_core::{AttrValue, DType, Op, Problem, Target, TensorDesc, Valid, validate};
+use warpwave_core::{AttrValue, DType, Op, Problem, Target, TensorDesc, Valid, noise, validate};
 
 /// How much of a grid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,7 +118,31 @@ pub fn grid(op: &dyn Op, target: Target, size: Grid) -> Vec<Valid> {
                 }
             }
         }
-        _ => {}
+        _ => {
+            for (i, n) in widths(op, target, size.most).into_iter().enumerate() {
+                // the short widths in turns, a different third for each op
+                if !size.full && n <= 128 && !(i + signature.op.len()).is_multiple_of(3) {
+                    continue;
+                }
+                for variation in 0..if size.full { 6 } else { 1 } {
+                    let rows = if n > 1 << 15 { 2 } else { 3 + (i as u64 % 8) };
+                    let mut picks = 0;
+                    let mut pick = |k: usize| {
+                        picks += 1;
+                        if picks == 1 { (i + variation) % k } else { (noise((i + variation) as u64, picks) % k as u64) as usize }
+                    };
+                    let Some(mut p) = op.example(&[rows], n, &mut pick) else { break };
+                    let plain = p.clone();
+                    for (o, d) in p.operands.iter_mut().enumerate() {
+                        if let Some(d) = d.as_mut().filter(|_| i % 4 != 3) {
+                            *d = padded(d.dtype, &d.shape, i / 2 + o * (i % 2) + variation);
+                        }
+                    }
+                    // an op that wants contiguous operands gets them
+                    all.push(if validate(op, p.clone()).is_ok() { p } else { plain });
+                }
+            }
+        }
     }
     all.into_iter().filter_map(|p| validate(op, p).ok()).collect()
 }

@@ -110,7 +110,35 @@ pub fn problem(op: &dyn Op, u: &mut Unstructured<'_>, most: u64) -> Result<Optio
                 p = p.with_attr("split_k", AttrValue::Int(u.int_in_range(0..=7)?));
             }
         }
-        _ => return Ok(None),
+        _ => {
+            let n = extent(u, most)?;
+            // many rows of few elements would take all the time of a host that walks whole tiles
+            let mut left = (most / n.max(1)).min((most / 64).max(16));
+            let mut outer = Vec::new();
+            for _ in 0..u.int_in_range(0..=3usize)? {
+                let d = extent(u, left.max(1))?;
+                left /= d.max(1);
+                outer.push(d);
+            }
+            let mut failed = None;
+            let mut pick = |k: usize| {
+                u.int_in_range(0..=k.max(1) - 1).unwrap_or_else(|e| {
+                    failed = Some(e);
+                    0
+                })
+            };
+            let example = op.example(&outer, n, &mut pick);
+            if let Some(e) = failed {
+                return Err(e);
+            }
+            let Some(example) = example else { return Ok(None) };
+            p = example;
+            for (spec, d) in signature.operands.iter().zip(&mut p.operands) {
+                if let Some(d) = d {
+                    *d = layout(u, d.dtype, &d.shape, spec.role)?;
+                }
+            }
+        }
     }
     Ok(legalise(op, p))
 }

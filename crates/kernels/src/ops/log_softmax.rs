@@ -39,6 +39,10 @@ impl Op for LogSoftmax {
         reference::reference(p, &inputs[0], ranges)
     }
 
+    fn exact(&self, p: &Problem) -> bool {
+        softmax::exact(p)
+    }
+
     fn in_place(&self, _: &Problem, _: usize, _: usize) -> bool {
         true
     }

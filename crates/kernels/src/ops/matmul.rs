@@ -537,6 +537,11 @@ impl Op for Matmul {
         reference::reference(p, inputs, ranges)
     }
 
+    fn exact(&self, p: &Problem) -> bool {
+        let exact = |x: f64| [0.0, 0.5, 1.0, 2.0, 4.0].contains(&x.abs());
+        exact(p.float("alpha")) && exact(p.float("beta"))
+    }
+
     fn flops(&self, p: &Problem) -> u64 {
         let (Some(a), Some(out)) = (p.operand("a"), p.operand("out")) else {
             return 0;

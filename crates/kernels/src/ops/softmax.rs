@@ -101,6 +101,11 @@ pub(crate) fn axis(p: &Problem, rank: usize) -> Option<usize> {
     usize::try_from(axis).ok().filter(|&a| a < rank)
 }
 
+/// One element of a row counts under exact data; a row of equal elements is no such row.
+pub(crate) fn exact(p: &Problem) -> bool {
+    p.operand("x").is_some_and(|x| axis(p, x.rank()).is_some_and(|a| x.strides.get(a) != Some(&0) || x.shape[a] == 1))
+}
+
 pub(crate) fn infer(problem: Problem) -> Problem {
     match (problem.operand("out"), problem.operand("x").map(|x| TensorDesc::contiguous(x.dtype, &x.shape))) {
         (None, Some(out)) => problem.with("out", out),
@@ -223,6 +228,10 @@ impl Op for Softmax {
 
     fn reference(&self, p: &Problem, inputs: &[Source<'_>], _: usize, ranges: &[Range<u64>]) -> Vec<Approx> {
         reference::reference(p, &inputs[0], ranges)
+    }
+
+    fn exact(&self, p: &Problem) -> bool {
+        exact(p)
     }
 
     fn in_place(&self, _: &Problem, _: usize, _: usize) -> bool {

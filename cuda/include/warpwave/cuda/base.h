@@ -7,6 +7,7 @@
 #include <type_traits>
 #define WW_FN __device__ __forceinline__
 namespace ww {
+using ::int32_t;
 using ::int64_t;
 using ::uint16_t;
 using ::uint32_t;
@@ -16,6 +17,8 @@ struct bf16 { uint16_t bits; };
 struct f16 { uint16_t bits; };
 
 WW_FN float to_float(float x) { return x; }
+WW_FN float to_float(int32_t x) { return float(x); }
+WW_FN float to_float(int64_t x) { return float(x); }
 WW_FN float to_float(bf16 x) { return __uint_as_float(uint32_t(x.bits) << 16); }
 WW_FN float to_float(f16 x) {
   float r;
@@ -58,5 +61,9 @@ WW_FN float log(float x) { return ::logf(x); }
 WW_FN float reciprocal(float x) { return __fdividef(1.f, x); }
 WW_FN float max(float a, float b) { return fmaxf(a, b); }   // the number, where one is NaN
 WW_FN float min(float a, float b) { return fminf(a, b); }
+WW_FN float sqrt(float x) { return sqrtf(x); }     // correctly rounded
+WW_FN float abs(float x) { return fabsf(x); }
+WW_FN float fma(float a, float b, float c) { return fmaf(a, b, c); }
+WW_FN void store_relaxed(int32_t* p, int32_t x) { *reinterpret_cast<volatile int32_t*>(p) = x; }
 }  // namespace ww
 #include <warpwave/tile/types.h>

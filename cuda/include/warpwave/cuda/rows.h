@@ -75,6 +75,7 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
   static constexpr int kAhead = Ahead::kAhead;
   static constexpr int kLanes = kThreads < 32 ? kThreads : 32, kWarps = kThreads / kLanes;
   static constexpr bool kCluster = kSpans && S.groups == 1 && kThreads % 32 == 0;   // may be launched so that a cluster owns a row
+  static_assert(!S.wide, "float64 is the host's");
   static_assert(kThreads >= 2 && (kThreads % 32 == 0 || 32 % kThreads == 0), "a multiple of the warp, or a divisor of it");
   static_assert((kVec & (kVec - 1)) == 0 && kVec <= 32 && S.groups * kThreads <= 1024 && (kWarps == 1 || S.groups < 16));
 
@@ -204,7 +205,18 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
   WW_FN ww::cuda::lanes lanes(float x) const { return {x}; }
   WW_FN float max(ww::cuda::lanes l) { return reduce(l.x, larger{}); }
   WW_FN float sum(ww::cuda::lanes l) { return reduce(l.x, plus{}); }
-  template <class F> WW_FN row_max_sum max_sum(ww::cuda::lanes m, ww::cuda::lanes l, F scale) {
+  template <class F> WW_FN void runs(const row_tiling& t, int64_t i, Values& v, F f) const {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) f(v.x + c * kVec, t.first(i) + run(c));
+  }
+  template <class F> WW_FN void runs(const row_tiling& t, int64_t i, Values& v, Values& w, F f) const {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) f(v.x + c * kVec, w.x + c * kVec, t.first(i) + run(c));
+  }
+  template <class T> WW_FN void put(T* p, float x) const {
+    if (thread == 0 && rank() == 0) *p = from_float<T>(x);
+  }
+  template <class F> WW_FN row_max_sum<float> max_sum(ww::cuda::lanes m, ww::cuda::lanes l, F scale) {
     float top = in_block(m.x, larger{}), sum = in_block(l.x * scale(m.x, top), plus{});
     if constexpr (kCluster) {
       if (cluster > 1) {

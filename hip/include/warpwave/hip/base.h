@@ -11,6 +11,7 @@
 #define NAN __builtin_nanf("")
 #endif
 namespace ww {
+using ::int32_t;
 using ::int64_t;
 using ::uint16_t;
 using ::uint32_t;
@@ -20,6 +21,8 @@ struct bf16 { uint16_t bits; };
 struct f16 { uint16_t bits; };
 
 WW_FN float to_float(float x) { return x; }
+WW_FN float to_float(int32_t x) { return float(x); }
+WW_FN float to_float(int64_t x) { return float(x); }
 WW_FN float to_float(bf16 x) { return __builtin_bit_cast(float, uint32_t(x.bits) << 16); }
 WW_FN float to_float(f16 x) { return float(__builtin_bit_cast(_Float16, x.bits)); }
 // nearest even
@@ -46,6 +49,10 @@ WW_FN float log(float x) {   // ln2 in two parts: the product adds no more than 
 WW_FN float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }   // 1 ulp
 WW_FN float max(float a, float b) { return __builtin_fmaxf(a, b); }   // the number, where one is NaN
 WW_FN float min(float a, float b) { return __builtin_fminf(a, b); }
+WW_FN float sqrt(float x) { return __builtin_elementwise_sqrt(x); }   // correctly rounded
+WW_FN float abs(float x) { return __builtin_fabsf(x); }
+WW_FN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+WW_FN void store_relaxed(int32_t* p, int32_t x) { __atomic_store_n((__attribute__((address_space(1))) int32_t*)p, x, __ATOMIC_RELAXED); }
 
 namespace hip {
 #if defined(__GFX9__)

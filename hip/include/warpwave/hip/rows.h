@@ -13,6 +13,7 @@ struct max_of { WW_FN float operator()(float a, float b) const { return ww::max(
 template <RowShape S> struct row_group {
   static constexpr int kThreads = S.threads, kWaves = kThreads > kWave ? kThreads / kWave : 1;
   static_assert(kThreads > kWave ? kThreads % kWave == 0 : kWave % kThreads == 0);
+  static_assert(!S.wide, "float64 is the host's");
   static_assert(S.groups == 1 || kThreads <= kWave, "groups of several waves would share one barrier");
   using values = row_values<S>;
   int thread;              // within the group
@@ -67,6 +68,17 @@ template <RowShape S> struct row_group {
           if (uint32_t(j + e - at.begin) < uint32_t(at.end - at.begin)) store_one(p + (j + e) * s.stride, v.x[c * S.vec + e]);
       }
     }
+  }
+  template <class F> WW_FN void runs(const row_tiling& t, int64_t i, values& v, F f) const {
+#pragma unroll
+    for (int c = 0; c < S.chunks; ++c) f(v.x + c * S.vec, t.first(i) + (c * kThreads + thread) * S.vec);
+  }
+  template <class F> WW_FN void runs(const row_tiling& t, int64_t i, values& v, values& w, F f) const {
+#pragma unroll
+    for (int c = 0; c < S.chunks; ++c) f(v.x + c * S.vec, w.x + c * S.vec, t.first(i) + (c * kThreads + thread) * S.vec);
+  }
+  template <class T> WW_FN void put(T* p, float x) const {
+    if (thread == 0) store_one((WW_GLOBAL T*)p, x);
   }
   WW_FN row_lanes lanes(float x) const { return {x}; }
   WW_FN float sum(const row_lanes& l) { return reduce(l.x, sum_of{}); }

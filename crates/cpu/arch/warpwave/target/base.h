@@ -17,6 +17,7 @@
 #endif
 #define WW_FN inline
 namespace ww {
+using ::int32_t;
 using ::int64_t;
 using ::uint16_t;
 using ::uint32_t;
@@ -68,8 +69,19 @@ WW_FN float to_float(f16 x) {
   uint32_t finite = host::bits_of(host::float_of(low << 13) * 0x1p112f);
   return host::float_of(sign | (low >= 0x7c00u ? 0x7f800000u | low << 13 : finite));
 }
+WW_FN float to_float(int32_t x) { return float(x); }
+WW_FN float to_float(int64_t x) { return float(x); }
+// as values of the accumulation type: float64 only for float64
+template <class R, class T> WW_FN R to_real(T x) {
+  if constexpr (std::is_same_v<T, double>) return R(x);
+  else return to_float(x);
+}
 // nearest even
 template <class T> WW_FN T from_float(float x);
+template <class T, class R> WW_FN T from_real(R x) {
+  if constexpr (std::is_same_v<T, double>) return x;
+  else return from_float<T>(float(x));
+}
 template <> WW_FN float from_float<float>(float x) { return x; }
 template <> WW_FN double from_float<double>(float x) { return x; }
 template <> WW_FN bf16 from_float<bf16>(float x) {
@@ -89,6 +101,11 @@ template <> WW_FN f16 from_float<f16>(float x) {
 
 WW_FN float max(float a, float b) { return a > b ? a : b != b ? a : b; }   // the number, where one is NaN
 WW_FN float min(float a, float b) { return a < b ? a : b != b ? a : b; }
+WW_FN float sqrt(float x) { return std::sqrt(x); }
+WW_FN float abs(float x) { return std::fabs(x); }
+WW_FN float fma(float a, float b, float c) { return std::fma(a, b, c); }
+WW_FN void store_relaxed(int32_t* p, int32_t x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }   // programs run side by side
+
 
 // 2^x within 1 ulp: Taylor terms to x^7 of 2^f, |f| <= 1/2, scaled in two steps so that subnormal results round once.
 WW_FN float exp2(float x) {
@@ -113,5 +130,16 @@ WW_FN float exp2(float x) {
 WW_FN float log2(float x) { return std::log2(x); }
 WW_FN float log(float x) { return std::log(x); }
 WW_FN float reciprocal(float x) { return 1.f / x; }
+
+// float64 rows
+WW_FN double max(double a, double b) { return a > b ? a : b != b ? a : b; }
+WW_FN double min(double a, double b) { return a < b ? a : b != b ? a : b; }
+WW_FN double sqrt(double x) { return std::sqrt(x); }
+WW_FN double abs(double x) { return std::fabs(x); }
+WW_FN double fma(double a, double b, double c) { return std::fma(a, b, c); }
+WW_FN double exp2(double x) { return std::exp2(x); }
+WW_FN double log2(double x) { return std::log2(x); }
+WW_FN double log(double x) { return std::log(x); }
+WW_FN double reciprocal(double x) { return 1. / x; }
 }  // namespace ww
 #include <warpwave/tile/types.h>

@@ -8,8 +8,8 @@ namespace host {
 constexpr int lane_block(int threads) { return threads % 16 == 0 ? 16 : threads % 8 == 0 ? 8 : threads % 4 == 0 ? 4 : 1; }
 }  // namespace host
 
-template <RowShape S> struct alignas(64) row_values { float v[S.tile()]; };   // (chunk, thread, element of a run)
-template <RowShape S> struct alignas(64) row_lanes { float v[S.threads]; };
+template <RowShape S> struct alignas(64) row_values { real<S> v[S.tile()]; };   // (chunk, thread, element of a run)
+template <RowShape S> struct alignas(64) row_lanes { real<S> v[S.threads]; };
 
 template <RowShape S, class F> WW_FN void map(row_values<S>& v, F f) {
   for (int i = 0; i < S.tile(); ++i) v.v[i] = f(v.v[i]);
@@ -20,7 +20,7 @@ template <RowShape S, class F> WW_FN void zip(row_values<S>& v, const row_values
 template <RowShape S, class F> WW_FN void map(row_values<S>& v, const row_lanes<S>& l, F f) {
   for (int c = 0; c < S.chunks; ++c)
     for (int t = 0; t < S.threads; ++t) {
-      float* x = v.v + (c * S.threads + t) * S.vec;
+      real<S>* x = v.v + (c * S.threads + t) * S.vec;
       for (int j = 0; j < S.vec; ++j) x[j] = f(x[j], l.v[t]);
     }
 }
@@ -36,8 +36,8 @@ template <RowShape S, class F> WW_FN void each_lane(const row_values<S>& v, F ea
   constexpr int kBlock = lane_block(S.threads);
   for (int c = 0; c < S.chunks; ++c)
     for (int t = 0; t < S.threads; t += kBlock) {
-      alignas(64) float x[S.vec][kBlock];
-      const float* p = v.v + (c * S.threads + t) * S.vec;
+      alignas(64) real<S> x[S.vec][kBlock];
+      const real<S>* p = v.v + (c * S.threads + t) * S.vec;
       for (int b = 0; b < kBlock; ++b)
         for (int j = 0; j < S.vec; ++j) x[j][b] = p[b * S.vec + j];
       for (int j = 0; j < S.vec; ++j)
@@ -46,10 +46,10 @@ template <RowShape S, class F> WW_FN void each_lane(const row_values<S>& v, F ea
 }
 }  // namespace host
 template <RowShape S, class F> WW_FN void fold(row_lanes<S>& l, const row_values<S>& v, F f) {
-  host::each_lane(v, [&](int t, float x) { l.v[t] = f(l.v[t], x); });
+  host::each_lane(v, [&](int t, real<S> x) { l.v[t] = f(l.v[t], x); });
 }
 template <RowShape S, class F> WW_FN void fold(row_lanes<S>& l, const row_values<S>& v, const row_lanes<S>& k, F f) {
-  host::each_lane(v, [&](int t, float x) { l.v[t] = f(l.v[t], x, k.v[t]); });
+  host::each_lane(v, [&](int t, real<S> x) { l.v[t] = f(l.v[t], x, k.v[t]); });
 }
 
 template <RowShape S, int kWarp> struct row_group {
@@ -61,27 +61,28 @@ template <RowShape S, int kWarp> struct row_group {
 
   static constexpr int64_t rank() { return 0; }
   static constexpr int64_t span() { return 1; }
-  lane_values lanes(float x) const {
+  using R = real<S>;
+  lane_values lanes(R x) const {
     lane_values l;
-    for (float& y : l.v) y = x;
+    for (R& y : l.v) y = x;
     return l;
   }
   template <class T> row_tiling tiling(const ww::span<T>& s) const {
     int lead = s.stride == 1 ? int(reinterpret_cast<uintptr_t>(s.p) % 16 / sizeof(T)) : 0;
     return {s.n, lead, S.tile()};
   }
-  template <class T> values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) const {
+  template <class T> values load(const row_tiling& t, int64_t i, const ww::span<T>& s, R other) const {
     values v;
     const inside in(t.first(i), s.n);
     for (int j = 0; j < in.begin; ++j) v.v[j] = other;
     if (in.whole() && s.stride == 1) {
       const T* p = s.p + in.first;
-      for (int j = 0; j < S.tile(); ++j) v.v[j] = to_float(p[j]);   // a constant count: no loop for what vectors leave over
+      for (int j = 0; j < S.tile(); ++j) v.v[j] = to_real<R>(p[j]);   // a constant count: no loop for what vectors leave over
     } else if (s.stride == 1) {
       const T* p = in.begin < in.end ? s.p + (in.first + in.begin) : s.p;
-      for (int j = 0, n = in.end - in.begin; j < n; ++j) v.v[in.begin + j] = to_float(p[j]);
+      for (int j = 0, n = in.end - in.begin; j < n; ++j) v.v[in.begin + j] = to_real<R>(p[j]);
     } else {
-      for (int j = in.begin; j < in.end; ++j) v.v[j] = to_float(s.p[(in.first + j) * s.stride]);
+      for (int j = in.begin; j < in.end; ++j) v.v[j] = to_real<R>(s.p[(in.first + j) * s.stride]);
     }
     for (int j = in.end; j < S.tile(); ++j) v.v[j] = other;
     return v;
@@ -90,24 +91,31 @@ template <RowShape S, int kWarp> struct row_group {
     const inside in(t.first(i), s.n);
     if (in.whole() && s.stride == 1) {
       T* p = s.p + in.first;
-      for (int j = 0; j < S.tile(); ++j) p[j] = from_float<T>(v.v[j]);
+      for (int j = 0; j < S.tile(); ++j) p[j] = from_real<T>(v.v[j]);
     } else if (s.stride == 1) {
       T* p = in.begin < in.end ? s.p + (in.first + in.begin) : s.p;
-      for (int j = 0, n = in.end - in.begin; j < n; ++j) p[j] = from_float<T>(v.v[in.begin + j]);
+      for (int j = 0, n = in.end - in.begin; j < n; ++j) p[j] = from_real<T>(v.v[in.begin + j]);
     } else {
-      for (int j = in.begin; j < in.end; ++j) s.p[(in.first + j) * s.stride] = from_float<T>(v.v[j]);
+      for (int j = in.begin; j < in.end; ++j) s.p[(in.first + j) * s.stride] = from_real<T>(v.v[j]);
     }
   }
-  float max(const lane_values& l) const { return reduce(l, [](float a, float b) { return ww::max(a, b); }); }
-  float sum(const lane_values& l) const { return reduce(l, [](float a, float b) { return a + b; }); }
-  float max(const values& v) const {
+  template <class F> void runs(const row_tiling& t, int64_t i, values& v, F f) const {
+    for (int j = 0; j < S.tile(); j += S.vec) f(v.v + j, t.first(i) + j);
+  }
+  template <class F> void runs(const row_tiling& t, int64_t i, values& v, values& w, F f) const {
+    for (int j = 0; j < S.tile(); j += S.vec) f(v.v + j, w.v + j, t.first(i) + j);
+  }
+  template <class T> void put(T* p, R x) const { *p = from_real<T>(x); }
+  R max(const lane_values& l) const { return reduce(l, [](R a, R b) { return ww::max(a, b); }); }
+  R sum(const lane_values& l) const { return reduce(l, [](R a, R b) { return a + b; }); }
+  R max(const values& v) const {
     lane_values l = lanes(-INFINITY);
-    fold(l, v, [](float a, float b) { return ww::max(a, b); });
+    fold(l, v, [](R a, R b) { return ww::max(a, b); });
     return max(l);
   }
-  float sum(const values& v) const {
+  R sum(const values& v) const {
     lane_values l = lanes(-0.f);   // adds nothing, not even a sign
-    fold(l, v, [](float a, float b) { return a + b; });
+    fold(l, v, [](R a, R b) { return a + b; });
     return sum(l);
   }
 
@@ -124,10 +132,10 @@ template <RowShape S, int kWarp> struct row_group {
     bool whole() const { return begin == 0 && end == S.tile(); }
   };
   // Lane 0's view of the butterfly; the operations commute, so every lane holds the same bits.
-  template <class F> static float reduce(const lane_values& l, F f) {
-    float all = 0;
+  template <class F> static R reduce(const lane_values& l, F f) {
+    R all = 0;
     for (int w = 0; w < S.threads; w += kLanes) {
-      float x[kLanes];
+      R x[kLanes];
       for (int t = 0; t < kLanes; ++t) x[t] = l.v[w + t];
       for (int step = kLanes / 2; step > 0; step /= 2)
         for (int t = 0; t < step; ++t) x[t] = f(x[t], x[t + step]);

@@ -13,6 +13,8 @@
 // fetch names, by g.fetch(t, i, s), the one tile that run(g, p, program) will load, tiled by its own span. A target that can runs it early, on
 // one thread; others ignore it. run then loads that tile, once, and no other. No run writes what another fetches.
 //
+// real<kShape> is float, or double where kShape.wide.
+//
 // The group offers (bodies in <warpwave/target/rows.h>):
 //   g.rank(), g.span()                  which part of a row that several programs share, of how many (0 of 1 elsewhere)
 //   g.tiling(s)  -> row_tiling          cuts span s into tiles of kShape's size so that each begins on a 16-byte address of s
@@ -26,6 +28,10 @@
 //     Order of a sum, the same everywhere: a thread's own elements from the first on (run c of thread t begins at (c*threads + t)*vec of the
 //     tile); lanes of a warp (of a smaller group) by x += x of lane^o, o = half the width down to 1; warps, then blocks of a cluster, in
 //     index order from the first on.
+//   g.runs(t, i, v, f)                  f(x, at) for each run of kShape.vec neighbours of v = tile i: x[0 .. vec) may be read and written, x[0] is
+//                                       element number `at` of the span (negative, or beyond its end, where the tile sticks out)
+//   g.runs(t, i, v, w, f)               f(x, y, at) over two values
+//   g.put(p, x)                         *p = x by one thread of the group, converted to p's type; of a cluster's blocks, rank 0 alone
 //   values: map(v, f), zip(v, w, f)     elementwise, in place / into v. map(v, l, f): f(x, lane value)
 //   lanes: one float per thread         g.lanes(x) makes one; fold(l, v, f): l = f(l, x) over a thread's own elements in order;
 //                                       zip(l, k, f). fold(l, v, k, f): f(l, x, k)
@@ -38,8 +44,12 @@ struct RowShape {
   int groups = 1;   // row groups of a block: several short rows share one
   int chunks = 1;   // runs of `vec` neighbours that a thread holds of a tile
   int vec = 4;      // elements of such a run; 16 bytes of the narrowest operand
+  bool wide = false;   // values and sums are float64, not float32; the host alone has such
   constexpr int tile() const { return threads * chunks * vec; }
 };
+
+// What values, lanes and reductions hold.
+template <RowShape S> using real = pick_t<S.wide, double, float>;
 
 // A row: n elements, `stride` apart.
 template <class T> struct span { T* p; int64_t n, stride; };
@@ -64,15 +74,22 @@ template <class T> WW_FN span<T> row_of(const rows_view<T>& v, const row_space& 
   return {v.p + a * v.outer[0] + b * v.outer[1] + c * v.outer[2], s.n, v.stride};
 }
 
-struct row_max_sum { float max, sum; };
-template <class G, class L, class F> WW_FN row_max_sum max_sum(G& g, const L& m, L l, F scale) {
+template <class R> struct row_max_sum { R max, sum; };
+template <class G, class L, class F> WW_FN auto max_sum(G& g, const L& m, const L& l, F scale) {
   if constexpr (requires { g.max_sum(m, l, scale); }) {
     return g.max_sum(m, l, scale);
   } else {
-    float top = g.max(m);
-    zip(l, m, [&](float s, float a) { return s * scale(a, top); });
-    return {top, g.sum(l)};
+    auto top = g.max(m);
+    using R = decltype(top);
+    L own = l;
+    zip(own, m, [&](R s, R a) { return s * scale(a, top); });
+    return row_max_sum<R>{top, g.sum(own)};
   }
+}
+
+// Reports an index that lay out of range in operand `operand` (its number in the op's signature).
+WW_FN void report(int32_t* error, int operand) {
+  if (error != nullptr) ww::store_relaxed(error, operand + 1);
 }
 
 // Program i of rows that `stretches` programs share

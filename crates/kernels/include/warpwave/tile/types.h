@@ -4,12 +4,14 @@
 #pragma once
 namespace ww {
 
-enum class dtype { f32, f16, bf16, f64 };
+enum class dtype { f32, f16, bf16, f64, i64, i32 };
 template <dtype D> struct elem_of;
 template <> struct elem_of<dtype::f32> { using type = float; };
 template <> struct elem_of<dtype::f64> { using type = double; };
 template <> struct elem_of<dtype::f16> { using type = f16; };
 template <> struct elem_of<dtype::bf16> { using type = bf16; };
+template <> struct elem_of<dtype::i64> { using type = int64_t; };
+template <> struct elem_of<dtype::i32> { using type = int32_t; };
 template <dtype D> using elem = typename elem_of<D>::type;
 
 // What the kernel argument block holds for a matrix operand, the same 56 bytes on every target.
@@ -48,5 +50,15 @@ template <class X, class Y> struct pick<false, X, Y> { using type = Y; };
 template <bool B, class X, class Y> using pick_t = typename pick<B, X, Y>::type;
 
 WW_FN int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+// An index in device memory, which nobody checked: of 32 or 64 bits, element i.
+struct index_view {
+  const void* p;
+  int64_t stride;
+  int wide, reserved;   // wide: 64 bits
+  WW_FN int64_t at(int64_t i) const {
+    return wide ? static_cast<const int64_t*>(p)[i * stride] : int64_t(static_cast<const int32_t*>(p)[i * stride]);
+  }
+};
 
 }  // namespace ww
