@@ -16,6 +16,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+import row_ops
 from dataclasses import dataclass, field
 
 ROTATE = 512 << 20  # bytes that the copies of a problem cover together: more than any L2
@@ -30,7 +32,7 @@ GRAPH_US = 2000.0
 @dataclass
 class Row:
     name: str
-    group: str  # memory, matmul, attention
+    group: str  # memory, rows, backward, matmul, attention
     kind: str
     problem: str  # as warpwave reads it
     shape: tuple
@@ -70,6 +72,12 @@ def attention(b, h, n, d, causal):
     return Row(name, "attention", "attention", problem, (b, h, n, d), 8 * b * h * n * d + 4 * b * h * n, flops, causal)
 
 
+def row_op(name, shape):
+    kind = row_ops.KINDS[name]
+    text = "x".join(map(str, shape))
+    return Row(f"{name} {kind.dtype} {text}", "backward" if name.endswith("_bwd") else "rows", name, kind.problem(shape), shape, kind.bytes(shape), dtype=kind.dtype)
+
+
 def rows(quick):
     if quick:
         return [
@@ -84,11 +92,14 @@ def rows(quick):
         (1000, 1000, 1000), (512, 1024, 768), (128, 28672, 8192), (16, 8192, 8192), (1, 8192, 8192),
     ]  # fmt: skip
     heads = [(4, 16, 4096, 128), (1, 16, 16384, 128), (4, 16, 4096, 64)]
+    memory += [row_op(*r) for r in row_ops.FORWARD + row_ops.BACKWARD]
     return memory + [matmul(*p) for p in products] + [attention(*s, causal) for s in heads for causal in (False, True)]
 
 
 def tiny_rows():
-    return [vector_add(1000), softmax(7, 100), matmul(64, 48, 40), attention(1, 2, 70, 64, True)]
+    small = {"rope": (2, 7, 3, 64), "relu_dropout": (100,), "relu_dropout_bwd": (100,)}
+    ops = [row_op(name, small.get(name, (7, 96))) for name in row_ops.KINDS]
+    return [vector_add(1000), softmax(7, 100), *ops, matmul(64, 48, 40), attention(1, 2, 70, 64, True)]
 
 
 # ---------------------------------------------------------------- warpwave
@@ -260,6 +271,8 @@ class Torch:
             return torch.randn(*shape, device="cuda", dtype=torch.float32).to(dtype) if math.prod(shape) < 1 << 26 else torch.randn(*shape, device="cuda", dtype=dtype)
 
         sets = []
+        if row.kind in row_ops.KINDS:
+            return [row_ops.KINDS[row.kind].make(torch, row.shape) for _ in range(count)]
         for _ in range(count):
             if row.kind == "vector_add":
                 x, y = normal(*row.shape), normal(*row.shape)
@@ -277,7 +290,28 @@ class Torch:
 
     def ways(self, row):
         """(name, function of one copy) for each contender; making the function may fail."""
-        return getattr(self, "ways_" + row.kind)(row)
+        return self.ways_row_op(row_ops.KINDS[row.kind]) if row.kind in row_ops.KINDS else getattr(self, "ways_" + row.kind)(row)
+
+    def ways_row_op(self, kind):
+        torch = self.torch
+        inputs = len(kind.make(torch, (64,) * (4 if kind.name == "rope" else 2)))
+        if kind.torch(torch):
+            yield "torch", lambda: kind.torch(torch)
+        if kind.plain(torch):
+            yield "torch.compile", lambda: self.compiled(kind.plain(torch), "default", inputs)
+
+        def liger():
+            self.module("liger_kernel")
+            return kind.liger(torch)
+
+        try:
+            import liger_kernel  # noqa: F401
+
+            has = kind.liger(torch) is not None
+        except Exception:
+            has = type(kind).liger is not row_ops.Kind.liger
+        if has:
+            yield "Liger", liger
 
     def ways_vector_add(self, row):
         torch = self.torch
@@ -364,6 +398,8 @@ class Torch:
 
     def want(self, row, s):
         torch = self.torch
+        if row.kind in row_ops.KINDS:
+            return row_ops.KINDS[row.kind].want(torch, s)
         if row.kind == "vector_add":
             return s[0] + s[1]
         if row.kind == "softmax":
@@ -383,11 +419,12 @@ class Torch:
                 got = function(sets[0])
                 torch.cuda.synchronize()
                 # FlashInfer sees other rows of the same memory: its result is another one
-                if name != "FlashInfer":
-                    error = (got.float() - want.float()).abs().max().item()
-                    scale = want.float().abs().max().item()
-                    if not error <= 0.03 * scale:
-                        raise RuntimeError(f"a wrong result: off by {error:.3g} where the largest value is {scale:.3g}")
+                if name != "FlashInfer" and want is not None:
+                    pairs = zip(got, want, strict=False) if isinstance(want, tuple) else [(got[0] if isinstance(got, tuple) else got, want)]
+                    for g, w in pairs:
+                        error, scale = difference(g, w)
+                        if not error <= 0.03 * scale:
+                            raise RuntimeError(f"a wrong result: off by {error:.3g} where the largest value is {scale:.3g}")
                 del got
                 made[name] = Timed(torch, [lambda s=s: function(s) for s in sets] if len(sets) == 1 else bind_all(function, sets))
             except Exception as e:
@@ -401,6 +438,16 @@ class Torch:
 
         gc.collect()
         self.torch.cuda.empty_cache()
+
+
+def difference(got, want):
+    """Largest difference and largest value, piece by piece: a difference of gigabytes needs no more memory than its pieces."""
+    got, want = got.reshape(-1), want.reshape(-1)
+    error = scale = 0.0
+    for g, w in zip(got.split(1 << 28), want.split(1 << 28), strict=True):
+        error = max(error, (g.float() - w.float()).abs().max().item())
+        scale = max(scale, w.float().abs().max().item())
+    return error, scale
 
 
 def bind_all(function, sets):
@@ -478,7 +525,7 @@ def measure(row, server, local, args, absent):
         contenders.update({name: Fake(name) for name in ("torch", "Triton") + (() if server else ("warpwave", "roof"))})
     else:
         contenders.update(local.contenders(row, absent))
-    window = min(args.window_ms, 100) if row.group == "memory" else args.window_ms
+    window = min(args.window_ms, 100) if not row.flops else args.window_ms
     # a switch of plans makes the plan ready again: it must not fall into a window of another contender, and it does not
     result.us, result.clocks = interleave(contenders, args.rounds, window, window)
     contenders.clear()
@@ -538,20 +585,20 @@ def plots(results, out):
         import matplotlib.pyplot as plt
     except Exception as e:
         return f"no plots: {type(e).__name__}: {e}"
-    for group in ("memory", "matmul", "attention"):
+    for group in ("memory", "rows", "backward", "matmul", "attention"):
         chosen = [r for r in results if r.row.group == group and r.us]
         if not chosen:
             continue
         names = []
         for r in chosen:
-            names += [n for n in r.us if n not in names and (n != "roof" or group == "memory")]
+            names += [n for n in r.us if n not in names and (n != "roof" or not r.row.flops)]
         fig, axes = plt.subplots(figsize=(max(7, 1.6 * len(chosen)), 4.5))
         width = 0.85 / len(names)
         for i, n in enumerate(names):
             at = [j + i * width for j, r in enumerate(chosen) if n in r.us]
             axes.bar(at, [r.row.rate(r.median(n)) for r in chosen if n in r.us], width, label=n)
         axes.set_xticks([j + 0.42 - width / 2 for j in range(len(chosen))])
-        axes.set_xticklabels([r.row.name.split(" ", 1)[1] if group != "memory" else r.row.name for r in chosen], rotation=20, ha="right", fontsize=8)
+        axes.set_xticklabels([r.row.name.split(" ", 1)[1] if r.row.flops else r.row.name for r in chosen], rotation=20, ha="right", fontsize=8)
         axes.set_ylabel(chosen[0].row.unit)
         axes.set_title(group)
         axes.legend(fontsize=8)
@@ -591,7 +638,7 @@ def parse():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--warpwave", help="the program; target/release/warpwave by default")
     p.add_argument("--device", default=None, help="warpwave's device (cuda:0; with --dry cpu)")
-    p.add_argument("--rows", default="memory,matmul,attention", help="groups, or parts of row names")
+    p.add_argument("--rows", default="memory,rows,backward,matmul,attention", help="groups, or parts of row names")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--window-ms", type=int, default=None, help="500; rows that memory limits take 100 at most")
     p.add_argument("--quick", action="store_true", help="seven rows in under four minutes")

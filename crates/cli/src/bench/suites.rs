@@ -11,6 +11,8 @@ pub(crate) enum Suite {
     Matmul,
     /// Attention forward in bf16
     Attention,
+    /// Row ops over widths from 512 to 262144 and their neighbours n + 1 and n + 7, at 256 MB each: is there a cliff?
+    Widths,
     /// A second's worth of small problems
     Smoke,
 }
@@ -45,6 +47,25 @@ const PRODUCTS: [[u64; 3]; 11] = [
 
 const ATTENTION: [[u64; 4]; 3] = [[4, 16, 4096, 128], [1, 16, 16384, 128], [4, 16, 4096, 64]];
 
+/// Problems of a row op with rows of `n` elements, about `bytes` in all.
+fn wide(op: &str, n: u64, bytes: u64) -> Option<String> {
+    // bytes of an element's way through the op, and the operands as strings of R rows
+    let (per, text): (u64, &str) = match op {
+        "softmax" => (4, "x=bf16[R,N]"),
+        "softmax_bwd" => (6, "y=bf16[R,N] dy=bf16[R,N]"),
+        "rms_norm" => (4, "x=bf16[R,N] w=bf16[N]"),
+        "rms_norm_bwd" => (6, "x=bf16[R,N] w=bf16[N] dy=bf16[R,N]"),
+        "add_rms_norm" => (8, "x=bf16[R,N] residual=bf16[R,N] w=bf16[N]"),
+        "layer_norm" => (4, "x=bf16[R,N] gamma=bf16[N] beta=bf16[N]"),
+        "layer_norm_bwd" => (6, "x=bf16[R,N] gamma=bf16[N] dy=bf16[R,N]"),
+        "silu_mul" => (6, "gate=bf16[R,N] up=bf16[R,N]"),
+        "cross_entropy" => (2, "x=bf16[R,N] labels=i64[R] reduction=none"),
+        _ => return None,
+    };
+    let rows = bytes.div_ceil(per * n);
+    Some(format!("{op} {}", text.replace("R,", &format!("{rows},")).replace("[R]", &format!("[{rows}]")).replace('N', &n.to_string())))
+}
+
 fn product([m, n, k]: [u64; 3]) -> String {
     format!("matmul a=bf16[{m},{k}] b=bf16[{k},{n}]")
 }
@@ -75,6 +96,14 @@ impl Suite {
             }
             Suite::Matmul => PRODUCTS.into_iter().map(|p| Row { problem: product(p), also: Some(".multistage") }).collect(),
             Suite::Attention => ATTENTION.into_iter().flat_map(|s| [false, true].map(|c| Row::new(attention(s, c)))).collect(),
+            Suite::Widths => warpwave_kernels::ops()
+                .iter()
+                .flat_map(|op| {
+                    let widths = (9..=18u32).flat_map(|e| [1u64 << e, 3 << (e - 1)]).filter(|&n| n <= 1 << 18);
+                    widths.flat_map(|n| [n, n + 1, n + 7]).filter_map(|n| wide(op.signature().op, n, 256_000_000)).collect::<Vec<_>>()
+                })
+                .map(Row::new)
+                .collect(),
             Suite::Smoke => [
                 "vector_add x=f32[1000] y=f32[1000]",
                 "softmax x=bf16[7,100]",
