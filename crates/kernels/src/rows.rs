@@ -42,6 +42,17 @@ pub(crate) fn max_lead(desc: &TensorDesc, view: &RowsView, space: &RowSpace) -> 
     if view.stride != 1 || aligned { 0 } else { 16 / size - 1 }
 }
 
+/// Whether rows have stride 1 and each begins at one distance from a multiple of 16 bytes in all operands: what an op with a ring asks for.
+pub(crate) fn lie_alike(descs: &[&TensorDesc], views: &[RowsView], space: &RowSpace) -> bool {
+    let (first, rest) = (descs[0], &descs[1..]);
+    let apart = |a: i64, b: i64| (a - b) as u64 * first.dtype.size();
+    let alike = |d: &TensorDesc, v: &RowsView| {
+        let outer = space.outer.iter().zip(v.outer.iter().zip(views[0].outer)).all(|(&n, (&a, b))| n <= 1 || apart(a, b).is_multiple_of(16));
+        d.dtype == first.dtype && apart(d.offset as i64, first.offset as i64).is_multiple_of(16) && outer
+    };
+    views.iter().all(|v| v.stride == 1) && rest.iter().zip(&views[1..]).all(|(d, v)| alike(d, v))
+}
+
 /// A launch of a row kernel.
 pub(crate) fn launch(kernel: KernelId, shape: RowShape, programs: u64, cluster: u32, args: Vec<(&'static str, Arg)>) -> Launch {
     let mut blocks = programs.div_ceil(shape.groups.into()) * u64::from(cluster);

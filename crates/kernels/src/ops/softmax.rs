@@ -1,6 +1,6 @@
 //! Softmax along one dimension, and what `log_softmax` shares with it.
 
-use crate::rows::{RowShape, launch, max_lead, operand, variant, vec_of};
+use crate::rows::{RowShape, launch, lie_alike, max_lead, operand, variant, vec_of};
 use std::ops::Range;
 use warpwave_core::{
     Approx, Arg, ArgType, AttrKind, AttrSpec, Buffer, BuildSet, DType, DescError, DeviceCaps, KernelId, Op, OperandSpec, Param, Plan, Problem, Role,
@@ -44,8 +44,8 @@ const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 struct Config {
     shape: RowShape,
     hold: bool,
-    /// Rows that the copy engine brings while others are worked on.
-    ahead: u32,
+    /// Tiles that the copy engine brings while others are worked on.
+    ring: u32,
     /// The most blocks that share a row before a larger config does better.
     span: u32,
 }
@@ -55,31 +55,31 @@ struct Config {
 fn configs(dtype: DType, target: Target) -> Vec<Config> {
     let vec = vec_of(dtype);
     let per_16_bytes = 8 / vec; // as many elements a thread for 4-byte types as for 2-byte ones
-    let hold = |threads, groups, chunks, span| Config { shape: RowShape::new(threads, groups, chunks, vec), hold: true, ahead: 0, span };
+    let hold = |threads, groups, chunks, span| Config { shape: RowShape::new(threads, groups, chunks, vec), hold: true, ring: 0, span };
     let mut all = vec![hold(8, 16, per_16_bytes, 1), hold(32, 4, per_16_bytes, 1), hold(32, 4, 4 * per_16_bytes, 1)];
     if dtype == DType::F32 {
         all.extend([hold(256, 1, 4, 4), hold(512, 1, 8, 8)]);
     } else if target == Target::Sm90a {
-        let ahead = |threads, span| Config { ahead: 1, ..hold(threads, 1, 8, span) };
+        let ahead = |threads, span| Config { ring: 1, ..hold(threads, 1, 8, span) };
         all.extend([hold(128, 1, 4, 1), hold(256, 1, 4, 1), ahead(128, 8), ahead(256, 8), ahead(512, 8)]);
     } else {
         all.extend([hold(128, 1, 4, 1), hold(256, 1, 4, 2), hold(1024, 1, 4, 8)]);
     }
-    all.push(Config { hold: false, ..hold(1024, 1, 2 * per_16_bytes, 1) });
+    all.push(Config { hold: false, ..hold(512, 1, per_16_bytes, 1) });
     all
 }
 
 impl Config {
-    /// Bytes of shared memory for the rows ahead.
+    /// Bytes of shared memory for the ring.
     fn shared(self) -> u32 {
-        self.ahead * self.shape.tile() as u32 * (16 / self.shape.vec) * self.shape.groups
+        self.ring * self.shape.tile() as u32 * (16 / self.shape.vec) * self.shape.groups
     }
 
     /// Into how many parts `rows` are cut, a cluster each. With rows ahead a cluster works on two or four: enough to hide a row's way from memory,
     /// so few that the last cluster is not waited for. Large clusters of large blocks are as many as run at once: they start late, and 8 of the
     /// H200's 132 multiprocessors have no place in a cluster of eight.
     fn parts(self, rows: u64, cluster: u32, caps: &DeviceCaps) -> u64 {
-        if self.ahead == 0 {
+        if self.ring == 0 {
             return rows;
         }
         let outside = if cluster > 2 { 8 } else { 0 };
@@ -90,7 +90,7 @@ impl Config {
 }
 
 fn id(dtype: DType, c: Config, target: Target) -> KernelId {
-    let ahead = if c.ahead > 0 { ".ahead" } else { "" };
+    let ahead = if c.ring > 0 { ".ahead" } else { "" };
     KernelId { kernel: "softmax", tag: format!("{dtype}.{}.{}{ahead}", c.shape.tag(), if c.hold { "hold" } else { "online" }), target }
 }
 
@@ -159,18 +159,19 @@ pub(crate) fn plans(p: &Valid, caps: &DeviceCaps, log: bool) -> Vec<Plan> {
             ("reserved", Arg::I32(0)),
         ];
         let mut step = launch(id(x.dtype, c, caps.target), c.shape, space.rows(), cluster, args);
-        if c.ahead > 0 {
+        if c.ring > 0 {
             step.blocks = c.parts(space.rows(), cluster, caps) * u64::from(cluster);
             step.shared = c.shared();
         }
         let tag = format!("{}{}", id(x.dtype, c, caps.target).tag, if cluster > 1 { format!(".c{cluster}") } else { String::new() });
         Plan { tag, target: caps.target, steps: vec![Step::Launch(step)], workspace: Workspace::default() }
     };
+    let alike = lie_alike(&[x, out], &views, &space);
     let all = configs(x.dtype, caps.target);
     let cluster = |c: &Config| need.div_ceil(c.shape.tile()).next_power_of_two();
     // AMD has no clusters, whatever a device says
     let max_cluster = if caps.target.vendor() == Vendor::Cuda { u64::from(caps.max_cluster) } else { 1 };
-    let legal = |c: &&Config| c.hold && (cluster(c) == 1 || c.shape.groups == 1 && cluster(c) <= max_cluster);
+    let legal = |c: &&Config| c.hold && (c.ring == 0 || alike) && (cluster(c) == 1 || c.shape.groups == 1 && cluster(c) <= max_cluster);
     // in the order of capacity: the first that holds the row in few enough blocks is the best
     let (good, rest): (Vec<_>, Vec<_>) = all.iter().filter(legal).map(|&c| (c, cluster(&c) as u32)).partition(|(c, k)| *k <= c.span);
     let mut ways = [good, rest].concat();
@@ -188,7 +189,7 @@ pub(crate) fn variants(target: Target) -> Vec<Variant> {
             s.chunks,
             s.vec,
             c.hold,
-            if c.ahead > 0 { format!(", .ahead = {}", c.ahead) } else { String::new() }
+            if c.ring > 0 { format!(", .ring = {}", c.ring) } else { String::new() }
         );
         let set = if dtype == DType::BF16 && (s.threads == 256 || !c.hold) { BuildSet::Ci } else { BuildSet::Full };
         let shared = c.shared();

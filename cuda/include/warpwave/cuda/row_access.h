@@ -38,10 +38,16 @@ template <int B> WW_FN void store_bytes(char* p, const uint32_t* r, bool in) {
   }
 }
 #undef WW_ST
-// r = 16 bytes of shared memory where `in`, else unchanged
-WW_FN void load_shared(uint32_t* r, const char* p, bool in) {
-  asm volatile("{\n.reg .pred q;\nsetp.ne.b32 q, %5, 0;\n@q ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n}"
-               : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]) : "r"(uint32_t(__cvta_generic_to_shared(p))), "r"(int(in)) : "memory");
+// r = 16 bytes of shared memory
+WW_FN void load_shared(uint32_t* r, const char* p) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(uint32_t(__cvta_generic_to_shared(p))) : "memory");
+}
+// Adds 1 to a counter in shared memory and gives what it was; what the warps that counted before had read and written is done
+WW_FN int count_in(int* p) {
+  int r;
+  asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;" : "=r"(r) : "r"(uint32_t(__cvta_generic_to_shared(p))) : "memory");
+  return r;
 }
 
 WW_FN uint32_t funnel_right(uint32_t lo, uint32_t hi, int bits) { return __funnelshift_r(lo, hi, bits); }

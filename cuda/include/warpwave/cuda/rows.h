@@ -6,8 +6,10 @@
 //   any other stride              by elements, as are 4-byte ones aligned otherwise: shifting would hold twice the registers
 // No byte outside the span is touched.
 //
-// An op with kAhead is run by blocks that stay: while they work on a row, the copy engine brings the next kAhead - 1 into shared memory (the
-// 16-byte words that lie in the span; what sticks out goes by elements when the row is loaded).
+// An op with kRing is run by blocks that stay.  The tiles of their coming rows lie in a ring of kRing slots in shared memory, brought by the copy
+// engine (the 16-byte words that lie in the span; what sticks out goes by elements when the tile is read).  A slot is asked for anew by the
+// last warp that is through with it, so nobody waits; as every warp goes through the slots in order, so do they, and what is asked next
+// needs no lock.
 #pragma once
 #include <warpwave/cuda/row_access.h>
 #include <warpwave/tile/rows.h>
@@ -52,6 +54,8 @@ template <class T> WW_FN uint32_t bits_of(float x) {
   else return from_float<T>(x).bits;
 }
 
+template <class E> WW_FN uint32_t fill_of(float other) { return sizeof(E) == 4 ? bits_of<E>(other) : bits_of<E>(other) * 0x10001u; }
+
 // r[0..n) = the bytes of r[0..n+words of one access) from byte `shift` on; the same shift in every thread
 template <int kWords, int kAccess> WW_FN void shift_words(uint32_t* r, int shift) {
   if constexpr (kAccess == 16) {
@@ -66,13 +70,13 @@ template <int kWords, int kAccess> WW_FN void shift_words(uint32_t* r, int shift
   for (int j = 0; j < kWords; ++j) r[j] = funnel_right(r[j], r[j + 1], (shift & 3) * 8);
 }
 
-struct no_rows_ahead {
-  static constexpr int kAhead = 0;
+struct no_stream {
+  static constexpr int kRing = 0;
 };
-// Ahead: how many rows (kAhead), and ahead(group, k), which asks for the k-th row after the one that is worked on
-template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group {
+// Stream: slots of the ring (kRing), and ask(group, slot, program), which asks for a program's tile and gives the program after it
+template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
   static constexpr int kThreads = S.threads, kChunks = S.chunks, kVec = S.vec, kSize = S.tile();
-  static constexpr int kAhead = Ahead::kAhead;
+  static constexpr int kRing = Stream::kRing;
   static constexpr int kLanes = kThreads < 32 ? kThreads : 32, kWarps = kThreads / kLanes;
   static constexpr bool kCluster = kSpans && S.groups == 1 && kThreads % 32 == 0;   // may be launched so that a cluster owns a row
   static_assert(!S.wide, "float64 is the host's");
@@ -85,10 +89,12 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
     alignas(16) float warp[S.groups][2][kWarps];
     alignas(8) float peer[2][8][2];
     alignas(8) uint64_t full[2];                           // counts what peers post
-    uint64_t fetched[S.groups][kAhead > 0 ? kAhead : 1];   // counts what the copy engine brings
+    uint64_t fetched[S.groups][kRing > 0 ? kRing : 1];     // counts what the copy engine brings
+    int64_t coming[S.groups];                              // the program whose tile is asked for next
+    int through[S.groups][kRing > 0 ? kRing : 1];          // warps that are through with a slot
   };
 
-  WW_FN explicit row_group(Shared& s, Ahead a = {}, char* stages = nullptr) : ahead(a), shared(s) {
+  WW_FN explicit row_group(Shared& s, Stream a = {}, char* stages = nullptr) : stream(a), shared(s) {
     thread = thread_of_block() % kThreads;
     index = thread_of_block() / kThreads;
     if constexpr (kCluster) {
@@ -102,34 +108,30 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
         cluster_started();   // waited for before the first exchange: a peer's memory exists once it has started
       }
     }
-    if constexpr (kAhead > 0) {
+    if constexpr (kRing > 0) {
       static_assert(kThreads % 32 == 0);
-      stage = stages + index * kAhead * kSlot;
+      stage = stages + index * kRing * kSlot;
       if (thread == 0) {
-#pragma unroll
-        for (int k = 0; k < kAhead; ++k) open_mailbox(&s.fetched[index][k]);
+#pragma unroll 1
+        for (int k = 0; k < kRing; ++k) {
+          open_mailbox(&s.fetched[index][k]);
+          s.through[index][k] = 0;
+        }
         publish_mailboxes();
-        for (slot = 0; slot < kAhead; ++slot) ahead(*this, slot);
+        s.coming[index] = stream.program;
+#pragma unroll 1
+        for (int k = 0; k < kRing; ++k) s.coming[index] = stream.ask(*this, k, s.coming[index]);
       }
-      slot = 0;
       meet();
     }
   }
-  WW_FN void next_row() {
-    ++slot;
-    if (slot == kAhead) {
-      slot = 0;
-      parity ^= 1;
-    }
-  }
-  // By one thread, into the slot of the row that is worked on: each thread has its share of that one in registers
-  template <class T> WW_FN void fetch(const row_tiling& t, int64_t i, const ww::span<T>& s) {
+  // By one thread
+  template <class T> WW_FN void fetch(const row_tiling& t, const ww::span<T>& s, int slot) {
     constexpr int kBytes = int(sizeof(T)), kPer16 = 16 / kBytes;
     static_assert(kVec == kPer16 && kSize * kBytes == kSlot);
-    if (s.stride != 1) return;
-    const place at(t.first(i), s.n);
+    const place at(t.first(rank()), s.n);
     int from = ((at.begin > 0 ? at.begin : 0) + kPer16 - 1) / kPer16 * kPer16, to = (at.end < kSize ? at.end : kSize) / kPer16 * kPer16;
-    int bytes = to > from ? (to - from) * kBytes : 0;
+    int bytes = to > from ? (to - from) * kBytes : 0;   // none where the row ends before this block's tile: the mail comes all the same
     expect_mail(&shared.fetched[index][slot], bytes);
     if (bytes > 0) fetch_bytes(stage + slot * kSlot + from * kBytes, s.p + at.first + from, bytes, &shared.fetched[index][slot]);
   }
@@ -150,40 +152,25 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
   }
 
   template <class T> WW_FN Values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) {
-    using E = std::remove_const_t<T>;
-    constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kAccess = kRun < 16 ? kRun : 16;
-    const place at(t.first(i), s.n);
-    const char* p = reinterpret_cast<const char*>(s.p) + (at.first + thread * kVec) * s.stride * kBytes;
-    raw<E> r;
-    const uint32_t fill = sizeof(E) == 4 ? bits_of<E>(other) : bits_of<E>(other) * 0x10001u;
-    const int shift = s.stride == 1 ? int(reinterpret_cast<uint64_t>(p)) & (kAccess - 1) : kAccess;
-    if constexpr (kAhead > 0) {   // always the tile that was fetched: no shift
-      if (s.stride == 1) await_mail(&shared.fetched[index][slot], parity);
-    }
-    if (kAhead > 0 ? s.stride == 1 : shift == 0) load_runs<E, false>(r, at, p, 0, fill);
-    else if (kAhead == 0 && kBytes < 4 && kAccess > kBytes && shift < kAccess) load_runs<E, (kBytes < 4 && kAccess > kBytes)>(r, at, p, shift, fill);
-    else {
-#pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        load_elements<E>(r.w[c], at, p + c * kThreads * kVec * s.stride * kBytes, s.stride * kBytes, c, fill);
+    if constexpr (kRing > 0) {
+      Values v = from_ring(t, i, s, other, slot, parity);
+      through(slot);
+      ++slot;
+      if (slot == kRing) {
+        slot = 0;
+        parity ^= 1;
       }
+      return v;
+    } else {
+      return from_memory(t, i, s, other);
     }
-    if constexpr (kAhead > 0) {   // all have read: the slot is free.  Asked for at once, not after a first reduction: the copy takes as long as the row's work
-      meet();
-      if (thread == 0) ahead(*this, kAhead);
-    }
-    Values v;
-#pragma unroll
-    for (int k = 0; k < kChunks * kVec; ++k) v.x[k] = element<E>(r.w[k / kVec], k % kVec);
-    return v;
   }
-
   template <class T> WW_FN void store(const row_tiling& t, int64_t i, const ww::span<T>& s, const Values& v) const {
     constexpr int kBytes = int(sizeof(T)), kRun = kVec * kBytes, kAccess = kRun < 16 ? kRun : 16;
     const place at(t.first(i), s.n);
     char* p = reinterpret_cast<char*>(s.p) + (at.first + thread * kVec) * s.stride * kBytes;
     int off = s.stride == 1 ? int(reinterpret_cast<uint64_t>(p)) & (kAccess - 1) : 1;
-    if (off == 0) {
+    if (kRing > 0 || off == 0) {   // an op with a ring writes rows that lie as those it reads
       store_runs<T, kAccess>(v, at, p);
     } else if (kRun > 4 && off % 4 == 0) {
       store_runs<T, (kRun > 4 ? 4 : kAccess)>(v, at, p);
@@ -243,7 +230,7 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
   }
 
   int index = 0;   // of the group in its block
-  Ahead ahead;
+  Stream stream;
 
  private:
   struct larger { WW_FN float operator()(float a, float b) const { return max_nan(a, b); } };
@@ -251,7 +238,7 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
   Shared& shared;
   static constexpr int kSlot = kSize * 16 / kVec;   // bytes of a row ahead
   int thread, cluster = 1, turn = 0, box = 0, phase = 0;
-  int slot = 0, parity = 0;
+  int slot = 0, parity = 0;   // of the next tile to load
   char* stage = nullptr;
   bool joined = false;
 
@@ -273,6 +260,8 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
     WW_FN bool has(int j) const { return j >= begin && j < end; }
     WW_FN bool has(int from, int to) const { return from >= begin && to <= end; }
     WW_FN bool meets(int from, int to) const { return to > begin && from < end; }
+    // Whether an end of the span may lie within a run; the margin is a multiple of every run
+    WW_FN bool splits(int vec) const { return ((begin | end) & (vec - 1)) != 0; }
   };
   WW_FN int run(int c) const { return (c * kThreads + thread) * kVec; }
 
@@ -307,6 +296,79 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
     }
   }
 
+  // Counts the warps that have read a slot; the last asks for what comes next into it.
+  WW_FN void through(int slot) {
+    __syncwarp();
+    if (thread % 32 == 0 && count_in(&shared.through[index][slot]) == kWarps - 1) {
+      shared.through[index][slot] = 0;
+      shared.coming[index] = stream.ask(*this, slot, shared.coming[index]);
+    }
+  }
+
+  template <class E> WW_FN static Values unpacked(const raw<E>& r) {
+    Values v;
+#pragma unroll
+    for (int k = 0; k < kChunks * kVec; ++k) v.x[k] = element<E>(r.w[k / kVec], k % kVec);
+    return v;
+  }
+  template <class T> WW_FN Values from_memory(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) {
+    using E = std::remove_const_t<T>;
+    constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kAccess = kRun < 16 ? kRun : 16;
+    const place at(t.first(i), s.n);
+    const char* p = reinterpret_cast<const char*>(s.p) + (at.first + thread * kVec) * s.stride * kBytes;
+    raw<E> r;
+    const uint32_t fill = fill_of<E>(other);
+    const int shift = s.stride == 1 ? int(reinterpret_cast<uint64_t>(p)) & (kAccess - 1) : kAccess;
+    if (shift == 0) load_runs<E, false>(r, at, p, 0, fill);
+    else if (kBytes < 4 && kAccess > kBytes && shift < kAccess) load_runs<E, (kBytes < 4 && kAccess > kBytes)>(r, at, p, shift, fill);
+    else {
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        load_elements<E>(r.w[c], at, p + c * kThreads * kVec * s.stride * kBytes, s.stride * kBytes, c, fill);
+      }
+    }
+    return unpacked<E>(r);
+  }
+  template <class T> WW_FN Values from_ring(const row_tiling& t, int64_t i, const ww::span<T>& s, float other, int slot, int parity) {
+    using E = std::remove_const_t<T>;
+    constexpr int kRun = kVec * int(sizeof(E));
+    static_assert(kRun == 16);
+    const place at(t.first(i), s.n);
+    const char* own = stage + slot * kSlot + thread * kRun;
+    raw<E> r;
+    await_mail(&shared.fetched[index][slot], parity);
+    if (at.has(0, kSize)) {
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) load_shared(r.w[c], own + c * kThreads * kRun);
+    } else {
+      const uint32_t fill = fill_of<E>(other);
+      auto whole = [&](int c) { return at.has(run(c), run(c) + kVec); };
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) r.w[c][k] = fill;
+        if (whole(c)) load_shared(r.w[c], own + c * kThreads * kRun);
+      }
+      const char* p = reinterpret_cast<const char*>(s.p) + (at.first + thread * kVec) * int(sizeof(E));
+      if (at.splits(kVec)) load_edges<E>(r, at, p, fill, whole);
+    }
+    return unpacked<E>(r);
+  }
+  // The runs that stick out of the span, by elements
+  template <class E, class F> WW_FN void load_edges(raw<E>& r, const place& at, const char* p, uint32_t fill, F whole) const {
+    constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kWords = raw<E>::kWords;
+    int head = -1, tail = -1;
+    uint32_t h[kWords], l[kWords];
+    find_edges(at, whole, head, tail);
+    if (head >= 0) load_elements<E>(h, at, p + head * kThreads * kRun, kBytes, head, fill);
+    if (tail >= 0) load_elements<E>(l, at, p + tail * kThreads * kRun, kBytes, tail, fill);
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+      for (int k = 0; k < kWords; ++k) r.w[c][k] = c == head ? h[k] : c == tail ? l[k] : r.w[c][k];
+    }
+  }
+
   // p: this thread's first run.  kShifted: words begin `shift` bytes before it.
   template <class E, bool kShifted> WW_FN void load_runs(raw<E>& r, const place& at, const char* p, int shift, uint32_t fill) const {
     constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kAccess = kRun < 16 ? kRun : 16;
@@ -322,8 +384,7 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
       for (int k = 0; k < kWords + kMore; ++k) w[c][k] = fill;
 #pragma unroll
       for (int k = 0; k < kWords + kMore; k += kRegs) {
-        if constexpr (kAhead > 0) load_shared(&w[c][k], stage + slot * kSlot + (c * kThreads + thread) * kRun + k * 4, in);
-        else load_bytes<kAccess>(&w[c][k], p - shift + c * kThreads * kRun + k * 4, in);
+        load_bytes<kAccess>(&w[c][k], p - shift + c * kThreads * kRun + k * 4, in);
       }
     }
 #pragma unroll
@@ -332,21 +393,7 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
 #pragma unroll
       for (int k = 0; k < kWords; ++k) r.w[c][k] = w[c][k];
     }
-    int head = -1, tail = -1;
-    uint32_t h[kWords], l[kWords];
-    const bool edge = !at.has(-back, kSize - back + kExtra);
-    if (edge) {
-      find_edges(at, whole, head, tail);
-      if (head >= 0) load_elements<E>(h, at, p + head * kThreads * kRun, kBytes, head, fill);
-      if (tail >= 0) load_elements<E>(l, at, p + tail * kThreads * kRun, kBytes, tail, fill);
-    }
-    if (edge) {
-#pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-#pragma unroll
-        for (int k = 0; k < kWords; ++k) r.w[c][k] = c == head ? h[k] : c == tail ? l[k] : r.w[c][k];
-      }
-    }
+    if (!at.has(-back, kSize - back + kExtra) && (kShifted || at.splits(kVec))) load_edges<E>(r, at, p, fill, whole);
   }
 
   template <class T> WW_FN void store_edge(const Values& v, const place& at, char* p, int c) const {
@@ -381,7 +428,7 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
 #pragma unroll
       for (int a = 0; a < kRun / kAccess; ++a) store_bytes<kAccess>(p + c * kThreads * kRun + a * kAccess, &r[a * kRegs], in);
     }
-    if (at.has(0, kSize)) return;
+    if (at.has(0, kSize) || !at.splits(kVec)) return;
     int head = -1, tail = -1;
     find_edges(at, whole, head, tail);
     if (head >= 0) store_edge<T>(v, at, p, head);
@@ -434,33 +481,43 @@ template <RowShape S, bool kSpans, class Ahead = no_rows_ahead> class row_group 
 
 template <class Op> constexpr int row_block_threads = Op::kShape.threads * Op::kShape.groups;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-constexpr bool kCopiesAhead = true;
+constexpr bool kHasCopyEngine = true;
 #else
-constexpr bool kCopiesAhead = false;
+constexpr bool kHasCopyEngine = false;
 #endif
-template <class Op> constexpr int rows_ahead = 0;
-template <class Op> requires requires { Op::kAhead; } constexpr int rows_ahead<Op> = kCopiesAhead ? Op::kAhead : 0;
-template <class Op> constexpr int row_shared_bytes = rows_ahead<Op> * Op::kShape.tile() * (16 / Op::kShape.vec) * Op::kShape.groups;
+template <class Op> constexpr int ring_slots = 0;
+template <class Op> requires requires { Op::kRing; } constexpr int ring_slots<Op> = kHasCopyEngine ? Op::kRing : 0;
+template <class Op> constexpr int row_shared_bytes = ring_slots<Op> * Op::kShape.tile() * (16 / Op::kShape.vec) * Op::kShape.groups;
 
 // For __launch_bounds__: 0 leaves the choice to ptxas, which then saves registers for occupancy.  1 tells it that one block will do: a held
-// softmax row of 512x4x8 took 72 registers in place of 60, one block on an SM in place of two (nvcc 13.5, sm_90a).  Blocks that stay: 1024
-// threads of an SM, left to itself ptxas took 88 registers.
+// softmax row of 512x4x8 took 72 registers in place of 60, one block on an SM in place of two (nvcc 13.5, sm_90a).  Blocks that stay: as
+// many as their rings leave room for, 1024 threads of an SM at most; left to itself ptxas took 88 registers.
 template <class Op> constexpr int row_threads_per_sm = Op::kShape.chunks * Op::kShape.vec > 32 ? 512 : 1024;
-template <class Op> constexpr int row_min_blocks = rows_ahead<Op> > 0 ? row_threads_per_sm<Op> / row_block_threads<Op> : 0;
+template <class Op> constexpr int row_min_blocks =
+    ring_slots<Op> == 0 ? 0 : row_shared_bytes<Op> > 110 * 1024 ? 1 : row_threads_per_sm<Op> / row_block_threads<Op>;
 
 // Whether a cluster may own a row.  Elementwise ops, which say no, are spared the search for their cluster: a division, before the first load
 template <class Op> constexpr bool row_spans = false;
 template <class Op> requires requires { Op::kSpans; } constexpr bool row_spans<Op> = Op::kSpans;
 
-template <class Op> struct rows_ahead_of {
-  static constexpr int kAhead = rows_ahead<Op>;
+template <class Op> struct stream_of {
+  static constexpr int kRing = ring_slots<Op>;
   const typename Op::Params& p;
   int64_t program, step;
-  template <class G> WW_FN void operator()(G& g, int k) const {
-    if (program + k * step < p.programs) Op::fetch(g, p, program + k * step);
+  // A group and a slot: what Op::fetch sees
+  template <class G> struct slot_of {
+    G& g;
+    int slot;
+    template <class T> WW_FN row_tiling tiling(const ww::span<T>& s) const { return g.tiling(s); }
+    template <class T> WW_FN void fetch(const row_tiling& t, const ww::span<T>& s) { g.fetch(t, s, slot); }
+  };
+  template <class G> WW_FN int64_t ask(G& g, int slot, int64_t program) const {
+    slot_of<G> to{g, slot};
+    if (program < p.programs) Op::fetch(to, p, program);
+    return program + step;
   }
 };
-// One block's share of a launch: `groups` programs, or its part of one that a cluster owns; with rows ahead, as many more as the grid leaves.
+// One block's share of a launch: `groups` programs, or its part of one that a cluster owns; with a ring, as many more as the grid leaves.
 template <class Op> WW_FN void run_rows(const typename Op::Params& p) {
   constexpr int kGroups = Op::kShape.groups;
   unsigned owner = blockIdx.x;
@@ -469,16 +526,15 @@ template <class Op> WW_FN void run_rows(const typename Op::Params& p) {
   }
   int64_t program = int64_t(owner) * kGroups + thread_of_block() / Op::kShape.threads;
   if (program >= p.programs) return;
-  if constexpr (rows_ahead<Op> > 0) {
-    using Group = row_group<Op::kShape, row_spans<Op>, rows_ahead_of<Op>>;
+  if constexpr (ring_slots<Op> > 0) {
+    using Group = row_group<Op::kShape, row_spans<Op>, stream_of<Op>>;
     __shared__ typename Group::Shared shared;
     extern __shared__ __align__(128) char stages[];
     const int64_t step = int64_t(kGroups == 1 ? gridDim.x / unsigned(cluster_size()) : gridDim.x) * kGroups;
     Group g(shared, {p, program, step}, stages);
 #pragma unroll 1
-    for (; g.ahead.program < p.programs; g.ahead.program += step) {
-      Op::run(g, p, g.ahead.program);
-      g.next_row();
+    for (; program < p.programs; program += step) {
+      Op::run(g, p, program);
     }
     g.leave();
   } else {

@@ -7,11 +7,11 @@ struct SoftmaxConfig {
   dtype type;
   int threads, groups = 1, chunks, vec;
   bool hold;       // the row (or each program's share of it) fits one tile and stays in registers; otherwise it is read twice
-  int ahead = 0;   // held rows that are fetched ahead
+  int ring = 0;    // held tiles under way or in work
 };
 template <SoftmaxConfig C> struct Softmax {
   static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec};
-  static constexpr int kAhead = C.ahead;
+  static constexpr int kRing = C.ring;
   static constexpr bool kSpans = true;
   using T = elem<C.type>;
   struct Params {
@@ -26,18 +26,9 @@ template <SoftmaxConfig C> struct Softmax {
   static constexpr float kLog2e = 1.4426950408889634f;
 
   WW_FN static float scale(float a, float b) { return a == b ? 1.f : ww::exp2((a - b) * kLog2e); }   // of e^a to e^b; also where both are -inf
-  template <class V> WW_FN static void finish(V& v, float m, float sum, int log) {
-    if (log) {
-      float l = ww::log(sum);
-      map(v, [&](float x) { return (x - m) - l; });   // in this order: m + l would round away what x - m still holds
-    } else {
-      float inv = 1.f / sum;
-      map(v, [&](float x) { return ww::exp2((x - m) * kLog2e) * inv; });
-    }
-  }
   template <class G> WW_FN static void fetch(G& g, const Params& p, int64_t r) {
     auto x = row_of(p.x, p.space, r);
-    g.fetch(g.tiling(x), g.rank(), x);
+    g.fetch(g.tiling(x), x);
   }
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t r) {
     auto x = row_of(p.x, p.space, r);
@@ -80,13 +71,13 @@ template <SoftmaxConfig C> struct Softmax {
         zip(base, m, [](float, float b) { return b == -INFINITY ? 0.f : b; });
         fold(l, v, base, [](float s, float a, float b) { return s + ww::exp2((a - b) * kLog2e); });
       }
-      float top = g.max(m);
-      zip(l, m, [&](float s, float a) { return a == -INFINITY ? s : s * ww::exp2((a - top) * kLog2e); });
-      float sum = g.sum(l);
-      if (top == -INFINITY) sum = NAN;
+      auto all = max_sum(g, m, l, [](float a, float b) { return scale(a, b); });
+      float k = p.log ? ww::log(all.sum) : 1.f / all.sum;
+      if (all.max == -INFINITY) k = NAN;
       for (int64_t i = g.rank(); i < t.count(); i += g.span()) {
         auto v = g.load(t, i, x, -INFINITY);
-        finish(v, top, sum, p.log);
+        if (p.log) map(v, [&](float x) { return (x - all.max) - k; });
+        else map(v, [&](float x) { return ww::exp2((x - all.max) * kLog2e) * k; });
         g.store(t, i, out, v);
       }
     }

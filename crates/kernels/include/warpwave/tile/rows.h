@@ -8,10 +8,11 @@
 // and the launch). Groups never meet; an op names no thread.
 // It may add
 //   static constexpr bool kSpans        several programs may share a row: rank() of span(); false where it is left out
-//   static constexpr int kAhead         how many tiles a group has under way or in work; 0: none
+//   static constexpr int kRing          how many tiles of coming programs a group may have under way or in work; 0: none
 //   template <class G> static void fetch(G& g, const Params& p, int64_t program)
-// fetch names, by g.fetch(t, i, s), the one tile that run(g, p, program) will load, tiled by its own span. A target that can runs it early, on
-// one thread; others ignore it. run then loads that tile, once, and no other. No run writes what another fetches.
+// fetch names, by g.fetch(t, s), the span of which run(g, p, program) will load tile g.rank(), tiled by itself, once, and nothing else. A target
+// that can runs it early, on one thread; others ignore it. No run writes what another fetches. A plan gives such an op rows of stride 1 that
+// lie alike (one distance from 16 bytes) where it reads and where it writes.
 //
 // real<kShape> is float, or double where kShape.wide.
 //
@@ -19,7 +20,7 @@
 //   g.rank(), g.span()                  which part of a row that several programs share, of how many (0 of 1 elsewhere)
 //   g.tiling(s)  -> row_tiling          cuts span s into tiles of kShape's size so that each begins on a 16-byte address of s
 //   g.load(t, i, s, other) -> values    tile i of span s; `other` (a value of s's type) where the tile sticks out. s need not be the span that was tiled
-//   g.fetch(t, i, s)                    asks for tile i of span s ahead of run (in fetch alone)
+//   g.fetch(t, s)                       asks for tile g.rank() of span s ahead of run (in fetch alone)
 //   g.store(t, i, s, values)            writes what lies inside s; converts to s's type, nearest even
 //   g.max(values), g.sum(values)        over the whole group (and the cluster), the same bits in every thread; max passes NaN over
 //   g.max(lanes), g.sum(lanes)
