@@ -87,6 +87,7 @@ pub enum Arg {
     I64(i64),
     I32(i32),
     F32(f32),
+    F64(f64),
 }
 
 /// The type of one field.
@@ -102,6 +103,7 @@ pub enum ArgType {
     I64,
     I32,
     F32,
+    F64,
 }
 
 impl ArgType {
@@ -113,7 +115,7 @@ impl ArgType {
             ArgType::Rows => 40,
             ArgType::Space => 32,
             ArgType::Index => 24,
-            ArgType::Pointer | ArgType::I64 => 8,
+            ArgType::Pointer | ArgType::I64 | ArgType::F64 => 8,
             ArgType::I32 | ArgType::F32 => 4,
         }
     }
@@ -182,6 +184,7 @@ impl Arg {
             Arg::I64(_) => ArgType::I64,
             Arg::I32(_) => ArgType::I32,
             Arg::F32(_) => ArgType::F32,
+            Arg::F64(_) => ArgType::F64,
         }
     }
 
@@ -246,6 +249,7 @@ pub fn encode(args: &[Arg], address: &dyn Fn(Buffer) -> u64) -> Vec<u8> {
             Arg::I64(x) => out.extend(x.to_le_bytes()),
             Arg::I32(x) => out.extend(x.to_le_bytes()),
             Arg::F32(x) => out.extend(x.to_le_bytes()),
+            Arg::F64(x) => out.extend(x.to_le_bytes()),
         }
     }
     out.resize(out.len().next_multiple_of(align), 0);

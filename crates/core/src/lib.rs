@@ -23,6 +23,6 @@ pub use family::{Family, noise, normal, unit};
 pub use op::{Op, Stage, Unsupported, Valid, plan, validate};
 pub use plan::{Fill, Launch, Plan, Slice, Step, TensorMap, Tuning, Workspace};
 pub use problem::{AttrKind, AttrSpec, AttrValue, OperandSpec, Problem, Role, Signature};
-pub use reference::{Approx, Source};
+pub use reference::{Approx, Source, exact_sum};
 pub use rows::{RowOperand, collapse_rows};
 pub use variant::{BuildSet, KernelId, Variant};

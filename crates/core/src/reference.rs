@@ -24,6 +24,18 @@ impl fmt::Debug for Source<'_> {
     }
 }
 
+/// A sum whose own rounding is far below the error bound of any sum in float64: Neumaier, 1974.
+pub fn exact_sum(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut sum, mut lost) = (0.0f64, 0.0);
+    for x in values {
+        let next = sum + x;
+        lost += if sum.abs() >= x.abs() { (sum - next) + x } else { (x - next) + sum };
+        sum = next;
+    }
+    // an infinity or NaN is in the sum already, and would make NaN of what it lost
+    if sum.is_finite() { sum + lost } else { sum }
+}
+
 /// A reference value and how far a right implementation may be from it before it rounds its result to the output's type.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Approx {

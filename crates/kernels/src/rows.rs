@@ -1,6 +1,9 @@
 //! What row ops share: shapes of blocks, launches, the `copy` kernel.
 
-use warpwave_core::{Arg, ArgType, BuildSet, DType, KernelId, Launch, Param, RowOperand, RowSpace, RowsView, Target, TensorDesc, Variant, Vendor};
+use warpwave_core::{
+    Arg, ArgType, Buffer, BuildSet, DType, DescError, KernelId, Launch, Param, Problem, RowOperand, RowSpace, RowsView, Rule, Target, TensorDesc,
+    Variant, Vendor, collapse_rows,
+};
 
 /// `ww::RowShape`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +74,110 @@ pub(crate) fn variant(id: KernelId, shape: RowShape, header: &'static str, names
 
 pub(crate) fn operand<'a>(name: &'static str, desc: &'a TensorDesc) -> RowOperand<'a> {
     RowOperand { name, desc }
+}
+
+/// The element types that row ops compute in on a target: float64 is the host's.
+pub(crate) fn floats(target: Target) -> &'static [DType] {
+    if target.vendor() == Vendor::Cpu { &[DType::F32, DType::F16, DType::BF16, DType::F64] } else { &[DType::F32, DType::F16, DType::BF16] }
+}
+
+/// The dtypes of examples, the host's float64 last.
+pub(crate) const EXAMPLES: [DType; 4] = [DType::BF16, DType::F32, DType::F16, DType::F64];
+
+/// Rows as several operands see them: the last dimension within, the others without. An operand of fewer dimensions than the first is the same in
+/// each row; one that is not given is a null view.
+///
+/// # Errors
+/// More outer dimensions than three.
+pub(crate) fn rows_of(p: &Problem, names: &[&'static str], flatten: bool) -> Result<(RowSpace, Vec<RowsView>), DescError> {
+    let none = RowsView { buffer: None, stride: 1, outer: [0; 3] };
+    let Some(first) = names.first().and_then(|n| p.operand(n)) else {
+        return Ok((RowSpace { n: 0, outer: [0; 3] }, vec![none; names.len()]));
+    };
+    let given: Vec<(usize, &'static str, TensorDesc)> = names
+        .iter()
+        .enumerate()
+        .filter_map(|(i, name)| {
+            let mut d = p.operand(name)?.clone();
+            while d.rank() < first.rank() {
+                d.shape.insert(0, first.shape[first.rank() - d.rank() - 1]);
+                d.strides.insert(0, 0);
+            }
+            Some((i, *name, d))
+        })
+        .collect();
+    let operands: Vec<RowOperand<'_>> = given.iter().map(|(_, name, desc)| RowOperand { name, desc }).collect();
+    let (space, found) = collapse_rows(&operands, first.rank().saturating_sub(1), flatten)?;
+    let mut views = vec![none; names.len()];
+    for ((i, name, _), view) in given.iter().zip(found) {
+        views[*i] = RowsView { buffer: p.index(name).map(Buffer::Operand), ..view };
+    }
+    Ok((space, views))
+}
+
+/// Checks that an operand, where it is given, is of one of some dtypes and has a shape.
+///
+/// # Errors
+/// It has not.
+pub(crate) fn expect(p: &Problem, name: &'static str, dtypes: &[DType], shape: &[u64]) -> Result<(), DescError> {
+    let Some(d) = p.operand(name) else { return Ok(()) };
+    let list = |all: &[DType]| all.iter().map(|d| d.name()).collect::<Vec<_>>().join(" or ");
+    if !dtypes.contains(&d.dtype) {
+        return Err(DescError { operand: name, rule: Rule::DTypeSupported, got: d.dtype.to_string(), expected: list(dtypes) });
+    }
+    if d.shape != shape {
+        return Err(DescError { operand: name, rule: Rule::ShapeMatches, got: d.to_string(), expected: format!("{shape:?}") });
+    }
+    Ok(())
+}
+
+/// Gives an operand that is left out the layout that the op would allocate.
+pub(crate) fn or_contiguous(p: Problem, name: &str, dtype: DType, shape: &[u64]) -> Problem {
+    if p.operand(name).is_some() { p } else { p.with(name, TensorDesc::contiguous(dtype, shape)) }
+}
+
+/// How a reduction along rows is cut: rows that a group holds in registers, narrow ones first, and for longer ones a shape that reads its row again.
+pub(crate) fn reducing(dtype: DType, target: Target) -> Vec<(RowShape, bool)> {
+    let vec = vec_of(dtype);
+    let per = (8 / vec).max(1); // as many elements a thread for 4-byte types as for 2-byte ones
+    let shape = |threads, groups, chunks| RowShape::new(threads, groups, chunks, vec);
+    // a wider tile of layer_norm spilled scalar registers on gfx942 (clang 19)
+    let again = (shape(256, 1, if target.vendor() == Vendor::Hip { per } else { 2 * per }), false);
+    if target.vendor() == Vendor::Cpu {
+        return vec![(shape(64, 1, per), true), (shape(256, 1, 4 * per), true), again];
+    }
+    let wide = if dtype == DType::F32 { shape(512, 1, 8) } else { shape(512, 1, 4) };
+    vec![(shape(32, 4, 4 * per), true), (shape(128, 1, 4 * per), true), (shape(256, 1, 4 * per), true), (wide, true), again]
+}
+
+/// The variants of an op over [`reducing`]'s shapes. `config` gives the config struct's other fields.
+pub(crate) fn reducing_variants(
+    kernel: &'static str,
+    header: &'static str,
+    names: [&'static str; 2],
+    flag: &str,
+    config: &str,
+    target: Target,
+) -> Vec<Variant> {
+    let one = |dtype: DType, (s, hold): (RowShape, bool)| {
+        let fields = format!(
+            ".type = ww::dtype::{dtype}, .threads = {}, .groups = {}, .chunks = {}, .vec = {}, .hold = {hold}{config}",
+            s.threads, s.groups, s.chunks, s.vec
+        );
+        let set = if dtype == DType::BF16 && s.threads == 256 { BuildSet::Ci } else { BuildSet::Full };
+        variant(reducing_id(kernel, dtype, (s, hold), flag, target), s, header, names, fields, set)
+    };
+    floats(target).iter().flat_map(|&d| reducing(d, target).into_iter().map(move |c| (d, c))).map(|(d, c)| one(d, c)).collect()
+}
+
+/// The kernel of one of [`reducing`]'s shapes.
+pub(crate) fn reducing_id(kernel: &'static str, dtype: DType, (shape, hold): (RowShape, bool), flag: &str, target: Target) -> KernelId {
+    KernelId { kernel, tag: format!("{dtype}.{}.{}{flag}", shape.tag(), if hold { "hold" } else { "online" }), target }
+}
+
+/// The shapes of [`reducing`] that are legal for rows of `need` elements, best first.
+pub(crate) fn reducing_ways(dtype: DType, need: u64, target: Target) -> Vec<(RowShape, bool)> {
+    reducing(dtype, target).into_iter().filter(|(s, hold)| !hold || need <= s.tile()).collect()
 }
 
 pub(crate) mod copy {

@@ -104,6 +104,7 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
     let known: &[&str] = match op {
         "vector_add" | "softmax" | "log_softmax" => &["n", "rows", "cols", "N", "C", "H", "W"],
         "matmul" => &["B", "M", "N", "K"],
+        "rms_norm" | "add_rms_norm" | "layer_norm" => &["M", "N", "T", "Hh"],
         _ => return Err(format!("the case runner has no shapes for {op}")),
     };
     if let Some(name) = params.keys().find(|k| !known.contains(&k.as_str())) {
@@ -116,6 +117,12 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
             _ => &["M", "N"],
         };
         p("B").into_iter().chain(need(matrix)?).collect()
+    } else if op.ends_with("_norm") {
+        match operand {
+            "w" | "gamma" | "beta" => need(&["N"])?,
+            _ if p("T").is_some() => need(&["T", "Hh", "N"])?,
+            _ => need(&["M", "N"])?,
+        }
     } else if p("n").is_some() {
         need(&["n"])?
     } else if p("C").is_some() {

@@ -20,9 +20,15 @@ fn is_edge(k: u64, n: u64) -> bool {
     k + 1 == n || k & (k + 1) == 0 || k & k.wrapping_sub(1) == 0
 }
 
+/// The unit of tiny values; of float64 one whose reciprocal the reference still holds.
+fn smallest(dtype: DType) -> f64 {
+    if dtype == DType::F64 { 1e-120 } else { dtype.min_subnormal() }
+}
+
 fn largest(dtype: DType) -> f64 {
     match dtype {
-        DType::F64 => f64::MAX,
+        // the reference, in float64 itself, must not overflow
+        DType::F64 => 1e150,
         DType::F32 => f32::MAX.into(),
         DType::F16 => 65504.0,
         DType::BF16 => 3.389_531_389_251_535_5e38,
@@ -64,7 +70,7 @@ impl Operand<'_> {
             Family::Extreme => match bits % 8 {
                 0 => sign(bits >> 8) * largest(self.dtype),
                 1 => sign(bits >> 8) * largest(self.dtype) * unit(self.seed, i),
-                2 => sign(bits >> 8) * self.dtype.min_subnormal() * (bits >> 10 & 0xff) as f64,
+                2 => sign(bits >> 8) * smallest(self.dtype) * (bits >> 10 & 0xff) as f64,
                 3 => sign(bits >> 8) * 1e4 * unit(self.seed, i),
                 _ => normal(self.seed, i),
             },
@@ -73,7 +79,7 @@ impl Operand<'_> {
                 let unit = if self.name == "b" {
                     1.0
                 } else if self.dtype == DType::F16 {
-                    self.dtype.min_subnormal()
+                    smallest(self.dtype)
                 } else {
                     f64::powi(2.0, -100)
                 };
@@ -81,7 +87,7 @@ impl Operand<'_> {
             }
             Family::Subnormal => {
                 let reach = if self.dtype == DType::F32 { 1 << 25 } else { 1 << 12 };
-                sign(bits >> 40) * self.dtype.min_subnormal() * (bits % reach) as f64
+                sign(bits >> 40) * smallest(self.dtype) * (bits % reach) as f64
             }
             Family::Spikes if softmax => {
                 let base = normal(self.seed, i);

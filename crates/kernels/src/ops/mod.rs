@@ -2,13 +2,25 @@
 
 use warpwave_core::Op;
 
+pub mod add_rms_norm;
 pub mod attention;
+pub mod layer_norm;
 pub mod log_softmax;
 pub mod matmul;
+pub mod rms_norm;
 pub mod roof;
 pub mod softmax;
 pub mod vector_add;
 
 /// Every op.
-pub(crate) static ALL: &[&dyn Op] =
-    &[&vector_add::VectorAdd, &softmax::Softmax, &log_softmax::LogSoftmax, &matmul::Matmul, &attention::Attention, &roof::Roof];
+pub(crate) static ALL: &[&dyn Op] = &[
+    &vector_add::VectorAdd,
+    &softmax::Softmax,
+    &log_softmax::LogSoftmax,
+    &rms_norm::RmsNorm,
+    &add_rms_norm::AddRmsNorm,
+    &layer_norm::LayerNorm,
+    &matmul::Matmul,
+    &attention::Attention,
+    &roof::Roof,
+];

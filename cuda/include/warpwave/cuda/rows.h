@@ -85,6 +85,7 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
 
  public:
   using Values = values<S>;
+  static constexpr int kRun = S.vec;   // elements of a run
   struct Shared {
     alignas(16) float warp[S.groups][2][kWarps];
     alignas(8) float peer[2][8][2];
@@ -492,9 +493,10 @@ template <class Op> constexpr int row_shared_bytes = ring_slots<Op> * Op::kShape
 // For __launch_bounds__: 0 leaves the choice to ptxas, which then saves registers for occupancy.  1 tells it that one block will do: a held
 // softmax row of 512x4x8 took 72 registers in place of 60, one block on an SM in place of two (nvcc 13.5, sm_90a).  Blocks that stay: as
 // many as their rings leave room for, 1024 threads of an SM at most; left to itself ptxas took 88 registers.
-template <class Op> constexpr int row_threads_per_sm = Op::kShape.chunks * Op::kShape.vec > 32 ? 512 : 1024;
+template <class Op> constexpr int row_threads_per_sm = ring_slots<Op> == 0 ? 0 : Op::kShape.chunks * Op::kShape.vec > 32 ? 512 : 1024;
+template <class Op> requires requires { Op::kThreadsPerUnit; } constexpr int row_threads_per_sm<Op> = Op::kThreadsPerUnit;
 template <class Op> constexpr int row_min_blocks =
-    ring_slots<Op> == 0 ? 0 : row_shared_bytes<Op> > 110 * 1024 ? 1 : row_threads_per_sm<Op> / row_block_threads<Op>;
+    ring_slots<Op> > 0 && row_shared_bytes<Op> > 110 * 1024 ? 1 : row_threads_per_sm<Op> / row_block_threads<Op>;
 
 // Whether a cluster may own a row.  Elementwise ops, which say no, are spared the search for their cluster: a division, before the first load
 template <class Op> constexpr bool row_spans = false;

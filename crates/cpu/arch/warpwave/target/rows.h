@@ -57,6 +57,7 @@ template <RowShape S, int kWarp> struct row_group {
   static_assert(S.threads % kWarp == 0 || kWarp % S.threads == 0, "whole warps, or an even share of one");
   static constexpr int kLanes = S.threads < kWarp ? S.threads : kWarp;
   using values = row_values<S>;
+  static constexpr int kRun = S.vec;   // elements of a run
   using lane_values = row_lanes<S>;
 
   static constexpr int64_t rank() { return 0; }

@@ -8,6 +8,7 @@
 // and the launch). Groups never meet; an op names no thread.
 // It may add
 //   static constexpr bool kSpans        several programs may share a row: rank() of span(); false where it is left out
+//   static constexpr int kThreadsPerUnit    how many threads a multiprocessor should hold at least; left out: as many as the compiler sees fit
 //   static constexpr int kRing          how many tiles of coming programs a group may have under way or in work; 0: none
 //   template <class G> static void fetch(G& g, const Params& p, int64_t program)
 // fetch names, by g.fetch(t, s), the span of which run(g, p, program) will load tile g.rank(), tiled by itself, once, and nothing else. A target
@@ -86,6 +87,25 @@ template <class G, class L, class F> WW_FN auto max_sum(G& g, const L& m, const 
     zip(own, m, [&](R s, R a) { return s * scale(a, top); });
     return row_max_sum<R>{top, g.sum(own)};
   }
+}
+
+// Tile i of row r of an operand that is of type T, or of float32 where `is_f32` says so
+template <class G, class T> WW_FN auto load_mixed(G& g, const row_tiling& t, int64_t i, const rows_view<const T>& v, const row_space& s, int64_t r,
+                                                 int is_f32, float other) {
+  if constexpr (sizeof(T) < 4) {
+    if (is_f32) {
+      rows_view<const float> w{reinterpret_cast<const float*>(v.p), v.stride, {v.outer[0], v.outer[1], v.outer[2]}};
+      return g.load(t, i, row_of(w, s, r), other);
+    }
+  }
+  return g.load(t, i, row_of(v, s, r), other);
+}
+// Sets to 0 what of tile i lies outside its span
+template <class G, class V> WW_FN void clear_outside(G& g, const row_tiling& t, int64_t i, V& v) {
+  if (t.first(i) >= 0 && t.first(i) + t.size <= t.n) return;
+  g.runs(t, i, v, [&](auto* x, int64_t at) {
+    for (int e = 0; e < G::kRun; ++e) x[e] = at + e >= 0 && at + e < t.n ? x[e] : 0;
+  });
 }
 
 // Reports an index that lay out of range in operand `operand` (its number in the op's signature).
