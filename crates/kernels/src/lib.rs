@@ -4,6 +4,7 @@
 //! Instantiations are a table: [`variants`]. Translation units are generated from it by [`translation_unit`] and never committed.
 #![forbid(unsafe_code)]
 
+mod column_sum;
 pub mod ops;
 mod rows;
 mod unit;

@@ -104,7 +104,7 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
     let known: &[&str] = match op {
         "vector_add" | "softmax" | "log_softmax" => &["n", "rows", "cols", "N", "C", "H", "W"],
         "matmul" => &["B", "M", "N", "K"],
-        "rms_norm" | "add_rms_norm" | "layer_norm" => &["M", "N", "T", "Hh"],
+        "rms_norm" | "rms_norm_bwd" | "add_rms_norm" | "layer_norm" => &["M", "N", "T", "Hh"],
         _ => return Err(format!("the case runner has no shapes for {op}")),
     };
     if let Some(name) = params.keys().find(|k| !known.contains(&k.as_str())) {
@@ -117,9 +117,9 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
             _ => &["M", "N"],
         };
         p("B").into_iter().chain(need(matrix)?).collect()
-    } else if op.ends_with("_norm") {
+    } else if op.trim_end_matches("_bwd").ends_with("_norm") {
         match operand {
-            "w" | "gamma" | "beta" => need(&["N"])?,
+            "w" | "dw" | "gamma" | "beta" => need(&["N"])?,
             _ if p("T").is_some() => need(&["T", "Hh", "N"])?,
             _ => need(&["M", "N"])?,
         }
@@ -143,7 +143,7 @@ struct Ready {
 }
 
 /// Flags that the runner handles for every op; all others are attributes of the op.
-const COMMON: [&str; 3] = ["gap_value", "out_prefill", "sample"];
+const COMMON: [&str; 4] = ["alias", "gap_value", "out_prefill", "sample"];
 
 fn ready(op: &dyn Op, run: &Run, guard: u64) -> Result<Ready, String> {
     let signature = op.signature();
@@ -157,6 +157,7 @@ fn ready(op: &dyn Op, run: &Run, guard: u64) -> Result<Ready, String> {
             continue;
         }
         match name.as_str() {
+            "alias" => options.alias = problem.index(value.as_str().unwrap_or_default()).and_then(|i| Some((problem.outputs().next()?, i))),
             "gap_value" => options.gap_value = number(value).unwrap_or(f64::NAN),
             "out_prefill" => options.prefill = number(value),
             "sample" => options.ranges = Some(ranges(value)),

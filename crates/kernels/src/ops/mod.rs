@@ -8,6 +8,7 @@ pub mod layer_norm;
 pub mod log_softmax;
 pub mod matmul;
 pub mod rms_norm;
+pub mod rms_norm_bwd;
 pub mod roof;
 pub mod softmax;
 pub mod vector_add;
@@ -18,6 +19,7 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &softmax::Softmax,
     &log_softmax::LogSoftmax,
     &rms_norm::RmsNorm,
+    &rms_norm_bwd::RmsNormBwd,
     &add_rms_norm::AddRmsNorm,
     &layer_norm::LayerNorm,
     &matmul::Matmul,

@@ -1,0 +1,69 @@
+//! Gradients that the references of backward ops give, against central differences of the forward's reference in float64.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use warpwave_core::{Op, Problem, Source};
+use warpwave_kernels::op;
+
+/// A value in [-1, 1], the same for the same numbers.
+fn noise(seed: u64, i: u64) -> f64 {
+    let z = (seed * 1009 + i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    ((z ^ (z >> 27)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}
+
+fn problem(text: &str) -> (&'static dyn Op, Problem) {
+    let op = op(text.split(' ').next().unwrap()).expect("an op of this name");
+    let p = Problem::parse(text, &warpwave_kernels::signature).expect(text);
+    (op, op.infer(p).expect(text))
+}
+
+fn data(p: &Problem, name: &str, seed: u64) -> Vec<f64> {
+    (0..p.operand(name).map_or(0, |d| d.len())).map(|i| noise(seed, i)).collect()
+}
+
+/// All values of an output, inputs given by name.
+fn values(op: &dyn Op, p: &Problem, inputs: &[(&str, &[f64])], output: &str) -> Vec<f64> {
+    let find = |name| inputs.iter().find(|(n, _)| *n == name).map_or(Vec::new(), |(_, v)| v.to_vec());
+    let sources: Vec<_> = p.signature.operands.iter().map(|o| Source::Dense(find(o.name))).collect();
+    let len = p.operand(output).expect(output).len();
+    op.reference(p, &sources, p.index(output).expect(output), std::slice::from_ref(&(0..len))).iter().map(|a| a.value).collect()
+}
+
+/// Checks each gradient (its output, the forward's input) that `backward` gives for `dy` against differences of sum(out * dy).
+fn check(forward: &str, backward: &str, gradients: &[(&str, &str)]) {
+    let ((f, fp), (b, bp)) = (problem(forward), problem(backward));
+    let mut inputs: Vec<(&str, Vec<f64>)> = Vec::new();
+    for (i, o) in fp.signature.operands.iter().enumerate().filter(|(i, _)| fp.outputs().all(|out| out != *i)) {
+        inputs.push((o.name, data(&fp, o.name, i as u64)));
+    }
+    let dy = data(&bp, "dy", 99);
+    let loss = |all: &[(&str, Vec<f64>)]| {
+        let given: Vec<(&str, &[f64])> = all.iter().map(|(n, v)| (*n, v.as_slice())).collect();
+        values(f, &fp, &given, "out").iter().zip(&dy).map(|(o, d)| o * d).sum::<f64>()
+    };
+    for (output, input) in gradients {
+        let mut given: Vec<(&str, &[f64])> = inputs.iter().map(|(n, v)| (*n, v.as_slice())).collect();
+        given.push(("dy", &dy));
+        let got = values(b, &bp, &given, output);
+        let at = inputs.iter().position(|(n, _)| n == input).expect(input);
+        assert_eq!(got.len(), inputs[at].1.len(), "{output}");
+        for (i, got) in got.into_iter().enumerate() {
+            let h = 1e-5;
+            let mut moved = inputs.clone();
+            moved[at].1[i] += h;
+            let up = loss(&moved);
+            moved[at].1[i] -= 2.0 * h;
+            let want = (up - loss(&moved)) / (2.0 * h);
+            assert!((got - want).abs() <= 1e-7 * (1.0 + want.abs()), "{backward}: {output}[{i}] is {got}, differences give {want}");
+        }
+    }
+}
+
+#[test]
+fn rms_norm() {
+    for rest in ["", " eps=0.25", " shift=1.0"] {
+        let forward = format!("rms_norm x=f64[3,7] w=f64[7] out=f64[3,7]{rest}");
+        let backward = format!("rms_norm_bwd x=f64[3,7] dy=f64[3,7] w=f64[7] dx=f64[3,7] dw=f64[7]{rest}");
+        check(&forward, &backward, &[("dx", "x"), ("dw", "w")]);
+    }
+}
