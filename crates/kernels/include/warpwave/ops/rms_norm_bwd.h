@@ -11,7 +11,7 @@ struct RmsNormBwdConfig {
 };
 template <RmsNormBwdConfig C> struct RmsNormBwd {
   static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec, .wide = C.type == dtype::f64};
-  static constexpr int kThreadsPerUnit = 512;
+  static constexpr int kThreadsPerUnit = C.hold ? 512 : 256;
   using T = elem<C.type>;
   using R = real<kShape>;
   struct Params {
@@ -24,8 +24,8 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
     float shift;
     int w_kind;             // 1: of type T, 2: float32
   };
-  template <class G> WW_FN static auto load(G& g, const row_tiling& t, int64_t i, const Params& p, const rows_view<const T>& v, int64_t r) {
-    return g.load(t, i, row_of(v, p.space, r), 0);
+  template <class G> WW_FN static auto load(G& g, const row_tiling& t, int64_t i, const Params& p, const rows_view<const T>& v, const row_walk& r) {
+    return g.load(t, i, r.of(v, p.space), 0);
   }
   template <class G> WW_FN static auto weight(G& g, const row_tiling& t, int64_t i, const Params& p) {
     auto w = load_mixed(g, t, i, p.w, p.space, 0, p.w_kind == 2, 0);
@@ -33,19 +33,23 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
     map(w, [&](R a) { return a + shift; });
     return w;
   }
+  // The same tiling, in terms of the row: masks of its edges that clang 19 kept over all rows spilled scalar registers on gfx90a.
+  WW_FN static row_tiling fresh(const row_tiling& t, int64_t r) { return {t.n, t.lead + (r < 0 ? 1 : 0), t.size}; }
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
     // Tiles lie as those of the program's own row do, whatever the rows of x: a thread meets the same columns in every row.
     const span<R> part{p.part.p + program * p.part.outer[2], p.space.n, 1};
-    const row_tiling t = g.tiling(part);
+    const row_tiling all = g.tiling(part);
     const R eps = p.eps, inverse = p.inverse, eps_n = p.eps * p.space.n;
     const int64_t first = program * p.per, end = first + p.per < p.rows ? first + p.per : p.rows;
+    row_walk at(p.space, first);
     if constexpr (C.hold) {
-      auto w = weight(g, t, 0, p);
+      auto w = weight(g, all, 0, p);
       auto dw = w;
       map(dw, [](R) { return R(0); });
-      for (int64_t r = first; r < end; ++r) {
-        auto x = load(g, t, 0, p, p.x, r);
-        auto dy = load(g, t, 0, p, p.dy, r);
+      for (int64_t r = first; r < end; ++r, at.next(p.space)) {
+        const row_tiling t = fresh(all, r);
+        auto x = load(g, t, 0, p, p.x, at);
+        auto dy = load(g, t, 0, p, p.dy, at);
         auto l = g.lanes(0);
         fold(l, x, [](R s, R a) { return s + a * a; });
         R squares = g.sum(l), s = 1;
@@ -68,27 +72,24 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
         const R c = g.sum(l) * inverse;
         zip(dy, w, [](R a, R b) { return a * b; });
         zip(dy, x, [&](R a, R b) { return (a - b * c) * root * s; });
-        g.store(t, 0, row_of(p.dx, p.space, r), dy);
+        g.store(t, 0, at.of(p.dx, p.space), dy);
       }
-      g.store(t, 0, part, dw);
+      g.store(all, 0, part, dw);
     } else {
-      for (int64_t r = first; r < end; ++r) {
-        auto l = g.lanes(0);
+      for (int64_t r = first; r < end; ++r, at.next(p.space)) {
+        const row_tiling t = fresh(all, r);
+        auto l = g.lanes(0), m = g.lanes(0);
         for (int64_t i = 0; i < t.count(); ++i) {
-          auto x = load(g, t, i, p, p.x, r);
+          auto x = load(g, t, i, p, p.x, at);
           fold(l, x, [](R s, R a) { return s + a * a; });
+          fold(m, x, [](R a, R b) { return ww::max(a, ww::abs(b)); });
         }
         R squares = g.sum(l), s = 1;
         if (!squares_hold(squares, eps_n)) {
-          auto m = g.lanes(0);
-          for (int64_t i = 0; i < t.count(); ++i) {
-            auto x = load(g, t, i, p, p.x, r);
-            fold(m, x, [](R a, R b) { return ww::max(a, ww::abs(b)); });
-          }
           s = near_one(g.max(m));
           l = g.lanes(0);
           for (int64_t i = 0; i < t.count(); ++i) {
-            auto x = load(g, t, i, p, p.x, r);
+            auto x = load(g, t, i, p, p.x, at);
             fold(l, x, [&](R sum, R a) { return sum + a * s * (a * s); });
           }
           squares = g.sum(l);
@@ -96,8 +97,8 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
         const R root = inverse_root(squares, inverse, eps, s);
         l = g.lanes(0);
         for (int64_t i = 0; i < t.count(); ++i) {
-          auto x = load(g, t, i, p, p.x, r);
-          auto dy = load(g, t, i, p, p.dy, r);
+          auto x = load(g, t, i, p, p.x, at);
+          auto dy = load(g, t, i, p, p.dy, at);
           map(x, [&](R a) { return a * s * root; });
           zip(dy, x, [](R a, R b) { return a * b; });
           // a thread's own earlier sums: no other thread touches them
@@ -109,11 +110,11 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
         }
         const R c = g.sum(l) * inverse;
         for (int64_t i = 0; i < t.count(); ++i) {
-          auto x = load(g, t, i, p, p.x, r);
-          auto dy = load(g, t, i, p, p.dy, r);
+          auto x = load(g, t, i, p, p.x, at);
+          auto dy = load(g, t, i, p, p.dy, at);
           zip(dy, weight(g, t, i, p), [](R a, R b) { return a * b; });
           zip(dy, x, [&](R a, R b) { return (a - b * s * root * c) * root * s; });
-          g.store(t, i, row_of(p.dx, p.space, r), dy);
+          g.store(t, i, at.of(p.dx, p.space), dy);
         }
       }
     }

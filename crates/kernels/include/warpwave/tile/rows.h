@@ -76,6 +76,28 @@ template <class T> WW_FN span<T> row_of(const rows_view<T>& v, const row_space& 
   return {v.p + a * v.outer[0] + b * v.outer[1] + c * v.outer[2], s.n, v.stride};
 }
 
+// Rows one after the other: row_of without a division for each
+struct row_walk {
+  int64_t a, b, c;
+  WW_FN row_walk(const row_space& s, int64_t r) : a(0), b(0), c(r) {
+    if (r >= s.outer[2]) {
+      c = r % s.outer[2];
+      b = r / s.outer[2] % s.outer[1];
+      a = r / s.outer[2] / s.outer[1];
+    }
+  }
+  WW_FN void next(const row_space& s) {
+    if (++c < s.outer[2]) return;
+    c = 0;
+    if (++b < s.outer[1]) return;
+    b = 0;
+    ++a;
+  }
+  template <class T> WW_FN span<T> of(const rows_view<T>& v, const row_space& s) const {
+    return {v.p + a * v.outer[0] + b * v.outer[1] + c * v.outer[2], s.n, v.stride};
+  }
+};
+
 template <class R> struct row_max_sum { R max, sum; };
 template <class G, class L, class F> WW_FN auto max_sum(G& g, const L& m, const L& l, F scale) {
   if constexpr (requires { g.max_sum(m, l, scale); }) {
