@@ -16,6 +16,7 @@ template <RowShape S> struct row_group {
   static_assert(!S.wide, "float64 is the host's");
   static_assert(S.groups == 1 || kThreads <= kWave, "groups of several waves would share one barrier");
   using values = row_values<S>;
+  static constexpr bool kScalarMasks = true;   // a mask of lanes takes scalar registers
   static constexpr int kRun = S.vec;   // elements of a run
   int thread;              // within the group
   WW_LDS float* scratch;   // two sets of kWaves: one barrier a reduction

@@ -33,8 +33,11 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
     map(w, [&](R a) { return a + shift; });
     return w;
   }
-  // The same tiling, in terms of the row: masks of its edges that clang 19 kept over all rows spilled scalar registers on gfx90a.
-  WW_FN static row_tiling fresh(const row_tiling& t, int64_t r) { return {t.n, t.lead + (r < 0 ? 1 : 0), t.size}; }
+  // The same tiling, in terms of the row where masks of lanes are scalars: those of its edges, kept over all rows, spilled on gfx90a (clang 19).
+  template <class G> WW_FN static row_tiling fresh(const row_tiling& t, int64_t r) {
+    if constexpr (requires { G::kScalarMasks; }) return {t.n, t.lead + (r < 0 ? 1 : 0), t.size};
+    else return t;
+  }
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
     // Tiles lie as those of the program's own row do, whatever the rows of x: a thread meets the same columns in every row.
     const span<R> part{p.part.p + program * p.part.outer[2], p.space.n, 1};
@@ -47,7 +50,7 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
       auto dw = w;
       map(dw, [](R) { return R(0); });
       for (int64_t r = first; r < end; ++r, at.next(p.space)) {
-        const row_tiling t = fresh(all, r);
+        const row_tiling t = fresh<G>(all, r);
         auto x = load(g, t, 0, p, p.x, at);
         auto dy = load(g, t, 0, p, p.dy, at);
         auto l = g.lanes(0);
@@ -77,7 +80,7 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
       g.store(all, 0, part, dw);
     } else {
       for (int64_t r = first; r < end; ++r, at.next(p.space)) {
-        const row_tiling t = fresh(all, r);
+        const row_tiling t = fresh<G>(all, r);
         auto l = g.lanes(0), m = g.lanes(0);
         for (int64_t i = 0; i < t.count(); ++i) {
           auto x = load(g, t, i, p, p.x, at);

@@ -33,6 +33,7 @@
 //   g.runs(t, i, v, f)                  f(x, at) for each run of kShape.vec neighbours of v = tile i: x[0 .. vec) may be read and written, x[0] is
 //                                       element number `at` of the span (negative, or beyond its end, where the tile sticks out)
 //   g.runs(t, i, v, w, f)               f(x, y, at) over two values
+//   G::kScalarMasks                     there only where masks of lanes live in scalar registers, of which a loop over rows can run out
 //   g.put(p, x)                         *p = x by one thread of the group, converted to p's type; of a cluster's blocks, rank 0 alone
 //   values: map(v, f), zip(v, w, f)     elementwise, in place / into v. map(v, l, f): f(x, lane value)
 //   lanes: one float per thread         g.lanes(x) makes one; fold(l, v, f): l = f(l, x) over a thread's own elements in order;
