@@ -48,7 +48,8 @@ pub(crate) fn max_lead(desc: &TensorDesc, view: &RowsView, space: &RowSpace) -> 
 /// Whether rows have stride 1 and each begins at one distance from a multiple of 16 bytes in all operands: what an op with a ring asks for.
 pub(crate) fn lie_alike(descs: &[&TensorDesc], views: &[RowsView], space: &RowSpace) -> bool {
     let (first, rest) = (descs[0], &descs[1..]);
-    let apart = |a: i64, b: i64| (a - b) as u64 * first.dtype.size();
+    // modulo 2^64: only the remainder by 16 counts
+    let apart = |a: i64, b: i64| (a.wrapping_sub(b) as u64).wrapping_mul(first.dtype.size());
     let alike = |d: &TensorDesc, v: &RowsView| {
         let outer = space.outer.iter().zip(v.outer.iter().zip(views[0].outer)).all(|(&n, (&a, b))| n <= 1 || apart(a, b).is_multiple_of(16));
         d.dtype == first.dtype && apart(d.offset as i64, first.offset as i64).is_multiple_of(16) && outer
