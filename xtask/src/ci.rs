@@ -2,7 +2,9 @@
 
 use crate::support;
 use anyhow::{Context, Result, bail};
+use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -201,9 +203,37 @@ fn fuzz(s: &Shell) -> Result<()> {
 }
 
 fn package(s: &Shell) -> Result<()> {
+    let target = s.target.join("package");
+    forget_packages(&target)?;
     let mut c = s.command(cargo(), &["package", "--workspace", "--allow-dirty", "--quiet", "--exclude", "xtask"]);
-    c.env("CARGO_TARGET_DIR", s.target.join("package"));
+    c.env("CARGO_TARGET_DIR", &target);
     s.run(c)
+}
+
+/// Removes what an earlier run left of our packages. Cargo holds a package for immutable: it
+/// unpacks one once per registry path and version, and builds it once per target folder, so the
+/// next run at the same path would check the old text.
+fn forget_packages(target: &Path) -> Result<()> {
+    let remove = |folder: &Path| match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).with_context(|| format!("cannot remove {}", folder.display())),
+        _ => Ok(()),
+    };
+    remove(target)?;
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let unpacked = home.context("no CARGO_HOME and no home folder")?.join("registry/src");
+    for registry in unpacked.read_dir().into_iter().flatten() {
+        let registry = registry?;
+        // a registry without a host is one on this disk, as `cargo package` makes for a workspace
+        if registry.file_name().as_encoded_bytes().starts_with(b"-") {
+            for package in registry.path().read_dir()? {
+                let package = package?;
+                if package.file_name().as_encoded_bytes().starts_with(b"warpwave") {
+                    remove(&package.path())?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn run_rows(rows: &[&Row]) -> Result<()> {
