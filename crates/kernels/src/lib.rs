@@ -4,8 +4,10 @@
 //! Instantiations are a table: [`variants`]. Translation units are generated from it by [`translation_unit`] and never committed.
 #![forbid(unsafe_code)]
 
+mod activation;
 mod column_sum;
 pub mod ops;
+mod pointwise;
 mod rows;
 mod unit;
 

@@ -4,12 +4,20 @@ use warpwave_core::Op;
 
 pub mod add_rms_norm;
 pub mod attention;
+pub mod gelu;
+pub mod gelu_bwd;
 pub mod layer_norm;
 pub mod log_softmax;
 pub mod matmul;
+pub mod relu;
+pub mod relu_bwd;
+pub mod relu_squared;
+pub mod relu_squared_bwd;
 pub mod rms_norm;
 pub mod rms_norm_bwd;
 pub mod roof;
+pub mod silu;
+pub mod silu_bwd;
 pub mod softmax;
 pub mod vector_add;
 
@@ -24,5 +32,13 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &layer_norm::LayerNorm,
     &matmul::Matmul,
     &attention::Attention,
+    &relu::Relu,
+    &relu_bwd::ReluBwd,
+    &relu_squared::ReluSquared,
+    &relu_squared_bwd::ReluSquaredBwd,
+    &silu::Silu,
+    &silu_bwd::SiluBwd,
+    &gelu::Gelu,
+    &gelu_bwd::GeluBwd,
     &roof::Roof,
 ];

@@ -57,6 +57,13 @@ inline float float_of(uint32_t u) {
   std::memcpy(&x, &u, 4);
   return x;
 }
+// To float32, to the odd neighbour where it is inexact: a second rounding then gives what one alone would (Boldo and Melquiond, 2005).
+inline float odd(double x) {
+  float y = float(x);
+  uint32_t u = bits_of(y), even = ~u & 1u;
+  bool below = std::fabs(double(y)) < std::fabs(x);
+  return double(y) == x || x != x ? y : float_of(below ? u + even : u - even);
+}
 }  // namespace host
 
 // Conversions are selects, not branches: the loops around them vectorise.
@@ -80,6 +87,7 @@ template <class R, class T> WW_FN R to_real(T x) {
 template <class T> WW_FN T from_float(float x);
 template <class T, class R> WW_FN T from_real(R x) {
   if constexpr (std::is_same_v<T, double>) return x;
+  else if constexpr (std::is_same_v<R, double> && sizeof(T) == 2) return from_float<T>(host::odd(x));
   else return from_float<T>(float(x));
 }
 template <> WW_FN float from_float<float>(float x) { return x; }
@@ -141,5 +149,7 @@ WW_FN double exp2(double x) { return std::exp2(x); }
 WW_FN double log2(double x) { return std::log2(x); }
 WW_FN double log(double x) { return std::log(x); }
 WW_FN double reciprocal(double x) { return 1. / x; }
+WW_FN double tanh(double x) { return std::tanh(x); }
+WW_FN double erfc(double x) { return std::erfc(x); }
 }  // namespace ww
 #include <warpwave/tile/types.h>
