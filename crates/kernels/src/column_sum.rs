@@ -13,10 +13,11 @@ pub(crate) const PARAMS: &[Param] = &[
     Param::new("programs", ArgType::I64),
 ];
 
-const SHAPE: RowShape = RowShape::new(32, 4, 1, 4);
+/// A lane for each column: the rows are few, so the columns must fill the device.
+const SHAPE: RowShape = RowShape::new(32, 2, 1, 1);
 
 /// Rows that one program adds; with more, their sums are added by another step.
-const PER: u64 = 32;
+const PER: u64 = 256;
 
 fn id(out: DType, target: Target) -> KernelId {
     KernelId { kernel: "column_sum", tag: format!("{out}.{}", SHAPE.tag()), target }
@@ -34,11 +35,6 @@ pub(crate) fn variants(target: Target) -> Vec<Variant> {
         variant(id(out, target), SHAPE, "ops/column_sum.h", ["ColumnSum", "ColumnSumConfig"], config, set)
     };
     floats(target).iter().copied().map(one).collect()
-}
-
-/// How many rows one program sums into its part of a gradient of `n` columns, by the shape alone: parts of 8 MB in all, 512 to 4096 of them.
-pub(crate) fn rows_per_part(rows: u64, n: u64) -> u64 {
-    rows.div_ceil(((1 << 21) / n.max(1)).clamp(512, 4096)).max(1)
 }
 
 /// Sums the columns of `rows` × `n` values in the accumulator of `dtype` (none where rows = 0) into `out`.

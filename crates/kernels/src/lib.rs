@@ -6,6 +6,7 @@
 
 mod activation;
 mod column_sum;
+mod norm_bwd;
 pub mod ops;
 mod pointwise;
 mod rows;

@@ -1,8 +1,8 @@
 //! What row ops share: shapes of blocks, launches, the `copy` kernel.
 
 use warpwave_core::{
-    Arg, ArgType, Buffer, BuildSet, DType, DescError, KernelId, Launch, Param, Problem, RowOperand, RowSpace, RowsView, Rule, Target, TensorDesc,
-    Variant, Vendor, collapse_rows,
+    Arg, ArgType, Buffer, BuildSet, DType, DescError, DeviceCaps, KernelId, Launch, Param, Problem, RowOperand, RowSpace, RowsView, Rule, Target,
+    TensorDesc, Variant, Vendor, collapse_rows,
 };
 
 /// `ww::RowShape`.
@@ -137,18 +137,40 @@ pub(crate) fn or_contiguous(p: Problem, name: &str, dtype: DType, shape: &[u64])
     if p.operand(name).is_some() { p } else { p.with(name, TensorDesc::contiguous(dtype, shape)) }
 }
 
-/// How a reduction along rows is cut: rows that a group holds in registers, narrow ones first, and for longer ones a shape that reads its row again.
-pub(crate) fn reducing(dtype: DType, target: Target) -> Vec<(RowShape, bool)> {
+/// A way to cut a reduction along rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reducing {
+    pub(crate) shape: RowShape,
+    /// The row stays in registers; otherwise it is read again.
+    pub(crate) hold: bool,
+    /// Several blocks may share a row.
+    span: bool,
+}
+
+/// How a reduction along rows is cut: rows that a group holds in registers, narrow ones first, the last of them for clusters, too; and for longer
+/// ones a shape that reads its row again. `per_thread`: how many elements of 16 bits a thread holds, 16 or 32; 16 of larger ones. A thread with 64
+/// registers leaves room for 1024 on a multiprocessor: enough rows under way to fill the memory bus.
+pub(crate) fn reducing(dtype: DType, per_thread: u32, target: Target) -> Vec<Reducing> {
     let vec = vec_of(dtype);
     let per = (8 / vec).max(1); // as many elements a thread for 4-byte types as for 2-byte ones
-    let shape = |threads, groups, chunks| RowShape::new(threads, groups, chunks, vec);
+    let hold = |threads, groups, chunks| Reducing { shape: RowShape::new(threads, groups, chunks, vec), hold: true, span: false };
     // a wider tile of layer_norm spilled scalar registers on gfx942 (clang 19)
-    let again = (shape(256, 1, if target.vendor() == Vendor::Hip { per } else { 2 * per }), false);
+    let again = Reducing { hold: false, ..hold(256, 1, if target.vendor() == Vendor::Hip { per } else { 2 * per }) };
     if target.vendor() == Vendor::Cpu {
-        return vec![(shape(64, 1, per), true), (shape(256, 1, 4 * per), true), again];
+        return vec![hold(64, 1, per), hold(256, 1, 4 * per), again];
     }
-    let wide = if dtype == DType::F32 { shape(512, 1, 8) } else { shape(512, 1, 4) };
-    vec![(shape(32, 4, 4 * per), true), (shape(128, 1, 4 * per), true), (shape(256, 1, 4 * per), true), (wide, true), again]
+    let chunks = if dtype == DType::F32 { 4 } else { per_thread / vec };
+    let blocks: &[u32] = match (dtype, chunks * vec) {
+        (_, 32) => &[128, 256, 512],
+        (DType::F32, _) => &[128, 256, 512],
+        _ => &[128, 256, 384, 512],
+    };
+    let mut all = vec![hold(32, 4, chunks)];
+    all.extend(blocks.iter().map(|&threads| hold(threads, 1, chunks)));
+    // with more elements a thread, clusters spilled
+    all.push(Reducing { span: target.vendor() == Vendor::Cuda, ..hold(1024, 1, if dtype == DType::F32 { 4 } else { 16 / vec }) });
+    all.push(again);
+    all
 }
 
 /// The variants of an op over [`reducing`]'s shapes. `config` gives the config struct's other fields.
@@ -156,29 +178,51 @@ pub(crate) fn reducing_variants(
     kernel: &'static str,
     header: &'static str,
     names: [&'static str; 2],
-    flag: &str,
-    config: &str,
+    (flag, config): (&str, &str),
+    per_thread: u32,
     target: Target,
 ) -> Vec<Variant> {
-    let one = |dtype: DType, (s, hold): (RowShape, bool)| {
+    let one = |dtype: DType, c: Reducing| {
+        let s = c.shape;
         let fields = format!(
-            ".type = ww::dtype::{dtype}, .threads = {}, .groups = {}, .chunks = {}, .vec = {}, .hold = {hold}{config}",
-            s.threads, s.groups, s.chunks, s.vec
+            ".type = ww::dtype::{dtype}, .threads = {}, .groups = {}, .chunks = {}, .vec = {}, .hold = {}, .span = {}{config}",
+            s.threads, s.groups, s.chunks, s.vec, c.hold, c.span
         );
         let set = if dtype == DType::BF16 && s.threads == 256 { BuildSet::Ci } else { BuildSet::Full };
-        variant(reducing_id(kernel, dtype, (s, hold), flag, target), s, header, names, fields, set)
+        variant(c.id(kernel, dtype, flag, target), s, header, names, fields, set)
     };
-    floats(target).iter().flat_map(|&d| reducing(d, target).into_iter().map(move |c| (d, c))).map(|(d, c)| one(d, c)).collect()
+    floats(target).iter().flat_map(|&d| reducing(d, per_thread, target).into_iter().map(move |c| (d, c))).map(|(d, c)| one(d, c)).collect()
 }
 
-/// The kernel of one of [`reducing`]'s shapes.
-pub(crate) fn reducing_id(kernel: &'static str, dtype: DType, (shape, hold): (RowShape, bool), flag: &str, target: Target) -> KernelId {
-    KernelId { kernel, tag: format!("{dtype}.{}.{}{flag}", shape.tag(), if hold { "hold" } else { "online" }), target }
+impl Reducing {
+    fn id(self, kernel: &'static str, dtype: DType, flag: &str, target: Target) -> KernelId {
+        KernelId { kernel, tag: format!("{dtype}.{}.{}{flag}", self.shape.tag(), if self.hold { "hold" } else { "online" }), target }
+    }
+
+    /// How many blocks share a row of `need` elements; `None` where that is not possible.
+    fn cluster(self, need: u64, caps: &DeviceCaps) -> Option<u32> {
+        let blocks = if self.hold { need.div_ceil(self.shape.tile()).next_power_of_two() } else { 1 };
+        (blocks == 1 || self.span && blocks <= u64::from(caps.max_cluster)).then_some(blocks as u32)
+    }
 }
 
-/// The shapes of [`reducing`] that are legal for rows of `need` elements, best first.
-pub(crate) fn reducing_ways(dtype: DType, need: u64, target: Target) -> Vec<(RowShape, bool)> {
-    reducing(dtype, target).into_iter().filter(|(s, hold)| !hold || need <= s.tile()).collect()
+/// A launch for each way that is legal for rows of `need` elements and the plan's tag, best first: one group by itself, the narrowest that holds a
+/// row; a cluster; a row that is read again.
+pub(crate) fn reducing_launches(
+    kernel: &'static str,
+    (dtype, flag): (DType, &str),
+    per_thread: u32,
+    (rows, need): (u64, u64),
+    args: &[(&'static str, Arg)],
+    caps: &DeviceCaps,
+) -> Vec<(Launch, String)> {
+    let way = |c: Reducing| {
+        let cluster = c.cluster(need, caps)?;
+        let id = c.id(kernel, dtype, flag, caps.target);
+        let tag = if cluster > 1 { format!("{}.c{cluster}", id.tag) } else { id.tag.clone() };
+        Some((launch(id, c.shape, rows, cluster, args.to_vec()), tag))
+    };
+    reducing(dtype, per_thread, caps.target).into_iter().filter_map(way).collect()
 }
 
 pub(crate) mod copy {

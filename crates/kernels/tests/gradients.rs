@@ -67,3 +67,12 @@ fn rms_norm() {
         check(&forward, &backward, &[("dx", "x"), ("dw", "w")]);
     }
 }
+
+#[test]
+fn layer_norm() {
+    for rest in ["", " eps=0.25"] {
+        let forward = format!("layer_norm x=f64[3,7] gamma=f64[7] beta=f64[7] out=f64[3,7]{rest}");
+        let backward = format!("layer_norm_bwd x=f64[3,7] dy=f64[3,7] gamma=f64[7] dx=f64[3,7] dgamma=f64[7] dbeta=f64[7]{rest}");
+        check(&forward, &backward, &[("dx", "x"), ("dgamma", "gamma"), ("dbeta", "beta")]);
+    }
+}

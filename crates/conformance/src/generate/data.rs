@@ -67,8 +67,6 @@ impl Operand<'_> {
                 let reach: i32 = if self.dtype == DType::F16 { 6 } else { 40 };
                 normal(self.seed, i) * f64::powi(2.0, (bits % (2 * reach as u64 + 1)) as i32 - reach)
             }
-            // a gradient multiplies these: their product holds in float32
-            Family::Extreme if self.op == "rms_norm_bwd" && self.name != "x" => normal(self.seed, i) * f64::powi(2.0, (bits % 25) as i32 - 12),
             Family::Extreme => match bits % 8 {
                 0 => sign(bits >> 8) * largest(self.dtype),
                 1 => sign(bits >> 8) * largest(self.dtype) * unit(self.seed, i),

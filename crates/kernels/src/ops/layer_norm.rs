@@ -1,7 +1,7 @@
 //! Layer normalisation of rows.
 
 use crate::ops::rms_norm::{check_norm, example_norm, unsupported, weight_kind};
-use crate::rows::{floats, launch, max_lead, or_contiguous, reducing_id, reducing_variants, reducing_ways, rows_of};
+use crate::rows::{floats, max_lead, or_contiguous, reducing_launches, reducing_variants, rows_of};
 use std::ops::Range;
 use warpwave_core::{
     Approx, Arg, ArgType, AttrKind, AttrSpec, DescError, DeviceCaps, Family, Op, OperandSpec, Param, Plan, Problem, Role, Signature, Source, Step,
@@ -24,8 +24,10 @@ const SIGNATURE: Signature = Signature {
         OperandSpec { name: "beta", role: Role::OptionalInput, doc: "[n], of x's dtype or f32" },
         OperandSpec { name: "out", role: Role::Output, doc: "the shape and dtype of x" },
     ],
-    attrs: &[AttrSpec { name: "eps", kind: AttrKind::Float { default: 1e-5 }, doc: "added to the variance; 0 or more" }],
+    attrs: ATTRS,
 };
+
+pub(crate) const ATTRS: &[AttrSpec] = &[AttrSpec { name: "eps", kind: AttrKind::Float { default: 1e-5 }, doc: "added to the variance; 0 or more" }];
 
 const PARAMS: &[Param] = &[
     Param::new("x", ArgType::Rows),
@@ -39,6 +41,9 @@ const PARAMS: &[Param] = &[
     Param::new("gamma_kind", ArgType::I32),
     Param::new("beta_kind", ArgType::I32),
 ];
+
+/// See [`reducing`](crate::rows::reducing): 32 spilled.
+const PER_THREAD: u32 = 16;
 
 impl Op for LayerNorm {
     fn signature(&self) -> Signature {
@@ -65,25 +70,22 @@ impl Op for LayerNorm {
         let names = ["x", "gamma", "beta", "out"];
         let Ok((space, views)) = rows_of(p, &names, false) else { return Ok(Vec::new()) };
         let need = space.n + max_lead(x, &views[0], &space);
-        let plan = |way| {
-            let mut args: Vec<_> = names.into_iter().zip(views.iter().cloned().map(Arg::Rows)).collect();
-            args.extend([
-                ("space", Arg::Space(space.clone())),
-                ("programs", Arg::I64(space.rows() as i64)),
-                ("eps", Arg::F64(p.float("eps"))),
-                ("inverse", Arg::F64(1.0 / space.n as f64)),
-                ("gamma_kind", Arg::I32(weight_kind(p, "gamma", x.dtype))),
-                ("beta_kind", Arg::I32(weight_kind(p, "beta", x.dtype))),
-            ]);
-            let id = reducing_id("layer_norm", x.dtype, way, "", caps.target);
-            let tag = id.tag.clone();
-            Plan { tag, target: caps.target, steps: vec![Step::Launch(launch(id, way.0, space.rows(), 1, args))], workspace: Workspace::default() }
-        };
-        Ok(reducing_ways(x.dtype, need, caps.target).into_iter().map(plan).collect())
+        let mut args: Vec<_> = names.into_iter().zip(views.iter().cloned().map(Arg::Rows)).collect();
+        args.extend([
+            ("space", Arg::Space(space.clone())),
+            ("programs", Arg::I64(space.rows() as i64)),
+            ("eps", Arg::F64(p.float("eps"))),
+            ("inverse", Arg::F64(1.0 / space.n as f64)),
+            ("gamma_kind", Arg::I32(weight_kind(p, "gamma", x.dtype))),
+            ("beta_kind", Arg::I32(weight_kind(p, "beta", x.dtype))),
+        ]);
+        let launches = reducing_launches("layer_norm", (x.dtype, ""), PER_THREAD, (space.rows(), need), &args, caps);
+        let plan = |(step, tag)| Plan { tag, target: caps.target, steps: vec![Step::Launch(step)], workspace: Workspace::default() };
+        Ok(launches.into_iter().map(plan).collect())
     }
 
     fn variants(&self, target: Target) -> Vec<Variant> {
-        reducing_variants("layer_norm", "ops/layer_norm.h", ["LayerNorm", "LayerNormConfig"], "", "", target)
+        reducing_variants("layer_norm", "ops/layer_norm.h", ["LayerNorm", "LayerNormConfig"], ("", ""), PER_THREAD, target)
     }
 
     fn params(&self, kernel: &str) -> &'static [Param] {

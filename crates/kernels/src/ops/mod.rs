@@ -3,10 +3,12 @@
 use warpwave_core::Op;
 
 pub mod add_rms_norm;
+pub mod add_rms_norm_bwd;
 pub mod attention;
 pub mod gelu;
 pub mod gelu_bwd;
 pub mod layer_norm;
+pub mod layer_norm_bwd;
 pub mod log_softmax;
 pub mod matmul;
 pub mod relu;
@@ -29,7 +31,9 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &rms_norm::RmsNorm,
     &rms_norm_bwd::RmsNormBwd,
     &add_rms_norm::AddRmsNorm,
+    &add_rms_norm_bwd::AddRmsNormBwd,
     &layer_norm::LayerNorm,
+    &layer_norm_bwd::LayerNormBwd,
     &matmul::Matmul,
     &attention::Attention,
     &relu::Relu,

@@ -1,6 +1,6 @@
 //! Root mean square normalisation of rows, and what `add_rms_norm` shares with it.
 
-use crate::rows::{EXAMPLES, expect, floats, launch, max_lead, or_contiguous, reducing_id, reducing_variants, reducing_ways, rows_of};
+use crate::rows::{EXAMPLES, expect, floats, max_lead, or_contiguous, reducing_launches, reducing_variants, rows_of};
 use std::ops::Range;
 use warpwave_core::{
     Approx, Arg, ArgType, AttrKind, AttrSpec, DType, DescError, DeviceCaps, Op, OperandSpec, Param, Plan, Problem, Role, Signature, Source, Step,
@@ -75,6 +75,11 @@ pub(crate) fn check_norm(p: &Problem, rows: &[&'static str], weights: &[&'static
     rows_of(p, &[&["x"], rows].concat(), false).map(|_| ())
 }
 
+/// See [`reducing`](crate::rows::reducing). With a residual 32 spilled.
+fn per_thread(add: bool) -> u32 {
+    if add { 16 } else { 32 }
+}
+
 /// No kernel for a dtype on a target.
 pub(crate) fn unsupported(p: &Problem, dtype: DType, target: Target) -> Unsupported {
     Unsupported { op: p.signature.op, target, what: format!("no kernel for {dtype}") }
@@ -93,26 +98,23 @@ pub(crate) fn plans(p: &Valid, caps: &DeviceCaps, add: bool) -> Result<Vec<Plan>
     let Ok((space, views)) = rows_of(p, &names, false) else { return Ok(Vec::new()) };
     let need = space.n + max_lead(x, &views[0], &space);
     let flag = if add { ".add" } else { "" };
-    let plan = |way| {
-        let mut args: Vec<_> = names.into_iter().zip(views.iter().cloned().map(Arg::Rows)).collect();
-        args.extend([
-            ("space", Arg::Space(space.clone())),
-            ("programs", Arg::I64(space.rows() as i64)),
-            ("eps", Arg::F64(p.float("eps"))),
-            ("inverse", Arg::F64(1.0 / space.n as f64)),
-            ("shift", Arg::F32(p.float("shift") as f32)),
-            ("w_kind", Arg::I32(weight_kind(p, "w", x.dtype))),
-        ]);
-        let id = reducing_id("rms_norm", x.dtype, way, flag, caps.target);
-        let tag = id.tag.clone();
-        Plan { tag, target: caps.target, steps: vec![Step::Launch(launch(id, way.0, space.rows(), 1, args))], workspace: Workspace::default() }
-    };
-    Ok(reducing_ways(x.dtype, need, caps.target).into_iter().map(plan).collect())
+    let mut args: Vec<_> = names.into_iter().zip(views.iter().cloned().map(Arg::Rows)).collect();
+    args.extend([
+        ("space", Arg::Space(space.clone())),
+        ("programs", Arg::I64(space.rows() as i64)),
+        ("eps", Arg::F64(p.float("eps"))),
+        ("inverse", Arg::F64(1.0 / space.n as f64)),
+        ("shift", Arg::F32(p.float("shift") as f32)),
+        ("w_kind", Arg::I32(weight_kind(p, "w", x.dtype))),
+    ]);
+    let launches = reducing_launches("rms_norm", (x.dtype, flag), per_thread(add), (space.rows(), need), &args, caps);
+    let plan = |(step, tag)| Plan { tag, target: caps.target, steps: vec![Step::Launch(step)], workspace: Workspace::default() };
+    Ok(launches.into_iter().map(plan).collect())
 }
 
 pub(crate) fn variants(target: Target, add: bool) -> Vec<Variant> {
     let flag = if add { ".add" } else { "" };
-    reducing_variants("rms_norm", "ops/rms_norm.h", ["RmsNorm", "RmsNormConfig"], flag, &format!(", .add = {add}"), target)
+    reducing_variants("rms_norm", "ops/rms_norm.h", ["RmsNorm", "RmsNormConfig"], (flag, &format!(", .add = {add}")), per_thread(add), target)
 }
 
 pub(crate) fn params(kernel: &str) -> &'static [Param] {

@@ -50,6 +50,12 @@ WW_FN int count_in(int* p) {
   return r;
 }
 
+// x, of which the compiler does not know what it is: what is worked out of it stays where it is asked for
+WW_FN int64_t opaque(int64_t x) {
+  asm volatile("" : "+l"(x));
+  return x;
+}
+WW_FN void forget(uint32_t& x) { asm volatile("" : "+r"(x)); }
 WW_FN uint32_t funnel_right(uint32_t lo, uint32_t hi, int bits) { return __funnelshift_r(lo, hi, bits); }
 WW_FN uint32_t low_halves(uint32_t lo, uint32_t hi) { return __byte_perm(lo, hi, 0x5410); }
 WW_FN float shuffle_xor(unsigned mask, float x, int lane_bits) { return __shfl_xor_sync(mask, x, lane_bits); }

@@ -74,9 +74,10 @@ struct no_stream {
   static constexpr int kRing = 0;
 };
 // Stream: slots of the ring (kRing), and ask(group, slot, program), which asks for a program's tile and gives the program after it
-template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
+template <RowShape S, bool kSpans, rows_lie kLie = rows_lie::anyhow, class Stream = no_stream> class row_group {
   static constexpr int kThreads = S.threads, kChunks = S.chunks, kVec = S.vec, kSize = S.tile();
   static constexpr int kRing = Stream::kRing;
+  static constexpr bool kAlike = kLie != rows_lie::anyhow, kWhole = kLie == rows_lie::whole;
   static constexpr int kLanes = kThreads < 32 ? kThreads : 32, kWarps = kThreads / kLanes;
   static constexpr bool kCluster = kSpans && S.groups == 1 && kThreads % 32 == 0;   // may be launched so that a cluster owns a row
   static_assert(!S.wide, "float64 is the host's");
@@ -88,6 +89,7 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
   static constexpr int kRun = S.vec;   // elements of a run
   struct Shared {
     alignas(16) float warp[S.groups][2][kWarps];
+    alignas(16) float several[S.groups][2][kWarps][4];
     alignas(8) float peer[2][8][2];
     alignas(8) uint64_t full[2];                           // counts what peers post
     uint64_t fetched[S.groups][kRing > 0 ? kRing : 1];     // counts what the copy engine brings
@@ -152,18 +154,63 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
     return {s.n, lead, kSize};
   }
 
-  template <class T> WW_FN Values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) {
+  // The words of a thread's runs, as they lie in memory
+  template <class E> struct words {
+    static constexpr int kWords = kVec * int(sizeof(E)) < 4 ? 1 : kVec * int(sizeof(E)) / 4;
+    uint32_t w[kChunks][kWords];
+  };
+  template <class T> WW_FN auto raw(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) {
     if constexpr (kRing > 0) {
-      Values v = from_ring(t, i, s, other, slot, parity);
+      auto r = from_ring(t, i, s, other, slot, parity);
       through(slot);
       ++slot;
       if (slot == kRing) {
         slot = 0;
         parity ^= 1;
       }
-      return v;
+      return r;
     } else {
       return from_memory(t, i, s, other);
+    }
+  }
+  template <class E> WW_FN static Values unpack(words<E> r) {
+    Values v;
+    if constexpr (sizeof(E) == 2) {   // afresh each time: kept, the floats would take the registers that the words save
+#pragma unroll
+      for (int k = 0; k < kChunks * words<E>::kWords; ++k) forget(r.w[k / words<E>::kWords][k % words<E>::kWords]);
+    }
+#pragma unroll
+    for (int k = 0; k < kChunks * kVec; ++k) v.x[k] = element<E>(r.w[k / kVec], k % kVec);
+    return v;
+  }
+  template <class T> WW_FN Values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) { return unpack(raw(t, i, s, other)); }
+  // The branch around each run bounds how many are under way, and with them the registers; what it reads lies in a cache.
+  template <class T, class F> WW_FN void zip_with(const row_tiling& t, int64_t i, Values& v, const ww::span<T>& s, F f) const {
+    using E = std::remove_const_t<T>;
+    constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kAccess = kRun < 16 ? kRun : 16, kRegs = kAccess < 4 ? 1 : kAccess / 4;
+    constexpr int kWords = words<E>::kWords, kExtra = kAccess / kBytes;
+    constexpr bool kShifts = kBytes < 4 && kAccess > kBytes;
+    const place at(t.first(i), s.n);
+    const char* p = reinterpret_cast<const char*>(s.p) + (at.first + thread * kVec) * s.stride * kBytes;
+    const int shift = s.stride == 1 ? int(reinterpret_cast<uint64_t>(p)) & (kAccess - 1) : kAccess, back = shift / kBytes;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      if (!at.meets(run(c), run(c) + kVec)) continue;
+      uint32_t w[kWords + kRegs];
+      const char* q = p + c * kThreads * kRun;
+      if ((kAlike || shift == 0) && at.has(run(c), run(c) + kVec)) {
+#pragma unroll
+        for (int k = 0; k < kWords; k += kRegs) load_bytes<kAccess>(&w[k], q + k * 4, true);
+      } else if (!kAlike && kShifts && shift < kAccess && at.has(run(c) - back, run(c) - back + kVec + kExtra)) {
+#pragma unroll
+        for (int k = 0; k < kWords + kRegs; k += kRegs) load_bytes<kAccess>(&w[k], q - shift + k * 4, true);
+        shift_words<kWords, kAccess>(w, shift);
+      } else if constexpr (!kWhole) {
+        const int64_t step = opaque(s.stride) * kBytes;
+        load_elements<E>(w, at, p + c * kThreads * kVec * step, step, c, 0);
+      }
+#pragma unroll
+      for (int e = 0; e < kVec; ++e) v.x[c * kVec + e] = f(v.x[c * kVec + e], element<E>(w, e));
     }
   }
   template <class T> WW_FN void store(const row_tiling& t, int64_t i, const ww::span<T>& s, const Values& v) const {
@@ -171,13 +218,13 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
     const place at(t.first(i), s.n);
     char* p = reinterpret_cast<char*>(s.p) + (at.first + thread * kVec) * s.stride * kBytes;
     int off = s.stride == 1 ? int(reinterpret_cast<uint64_t>(p)) & (kAccess - 1) : 1;
-    if (kRing > 0 || off == 0) {   // an op with a ring writes rows that lie as those it reads
+    if (kAlike || off == 0) {
       store_runs<T, kAccess>(v, at, p);
     } else if (kRun > 4 && off % 4 == 0) {
       store_runs<T, (kRun > 4 ? 4 : kAccess)>(v, at, p);
     } else {
       // The branch around each run bounds how far ahead addresses are worked out: without it they took 40 registers (nvcc 13.5, 32 elements)
-      const int64_t step = s.stride * kBytes;
+      const int64_t step = opaque(s.stride) * kBytes;
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
         if (!at.meets(run(c), run(c) + kVec)) continue;
@@ -193,6 +240,27 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
   WW_FN ww::cuda::lanes lanes(float x) const { return {x}; }
   WW_FN float max(ww::cuda::lanes l) { return reduce(l.x, larger{}); }
   WW_FN float sum(ww::cuda::lanes l) { return reduce(l.x, plus{}); }
+  template <class... L> WW_FN row_sums<float, int(sizeof...(L))> sums(L... l) {
+    constexpr int kCount = int(sizeof...(L));
+    static_assert(kCount <= 4);
+    row_sums<float, kCount> s{{l.x...}};
+    in_block(s.x);
+    if constexpr (kCluster) {
+      if (cluster > 1) {
+#pragma unroll
+        for (int k = 0; k < kCount; k += 2) {
+          const int other = k + 1 < kCount ? k + 1 : k;
+          auto* all = exchange(s.x[k], s.x[other]);
+          s.x[k] = all[0][0];
+          for (int b = 1; b < cluster; ++b) s.x[k] += all[b][0];
+          if (other == k) continue;
+          s.x[other] = all[0][1];
+          for (int b = 1; b < cluster; ++b) s.x[other] += all[b][1];
+        }
+      }
+    }
+    return s;
+  }
   template <class F> WW_FN void runs(const row_tiling& t, int64_t i, Values& v, F f) const {
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) f(v.x + c * kVec, t.first(i) + run(c));
@@ -238,7 +306,7 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
   struct plus { WW_FN float operator()(float a, float b) const { return a + b; } };
   Shared& shared;
   static constexpr int kSlot = kSize * 16 / kVec;   // bytes of a row ahead
-  int thread, cluster = 1, turn = 0, box = 0, phase = 0;
+  int thread, cluster = 1, turn = 0, turn_several = 0, box = 0, phase = 0;
   int slot = 0, parity = 0;   // of the next tile to load
   char* stage = nullptr;
   bool joined = false;
@@ -276,11 +344,6 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
       else tail = c;
     }
   }
-  // The words of a thread's runs
-  template <class E> struct raw {
-    static constexpr int kWords = kVec * int(sizeof(E)) < 4 ? 1 : kVec * int(sizeof(E)) / 4;
-    uint32_t w[kChunks][kWords];
-  };
   // Run c element by element, `step` bytes apart, the first at p
   template <class E> WW_FN void load_elements(uint32_t* w, const place& at, const char* p, int64_t step, int c, uint32_t fill) const {
     constexpr int kBytes = int(sizeof(E));
@@ -291,7 +354,7 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
       load_bytes<kBytes>(&x[e], p + e * step, at.has(run(c) + e));
     }
 #pragma unroll
-    for (int j = 0; j < raw<E>::kWords; ++j) {
+    for (int j = 0; j < words<E>::kWords; ++j) {
       if constexpr (kBytes == 4 || kVec == 1) w[j] = x[j];
       else w[j] = low_halves(x[2 * j], x[2 * j + 1]);
     }
@@ -306,37 +369,30 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
     }
   }
 
-  template <class E> WW_FN static Values unpacked(const raw<E>& r) {
-    Values v;
-#pragma unroll
-    for (int k = 0; k < kChunks * kVec; ++k) v.x[k] = element<E>(r.w[k / kVec], k % kVec);
-    return v;
-  }
-  template <class T> WW_FN Values from_memory(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) {
+  template <class T> WW_FN auto from_memory(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) {
     using E = std::remove_const_t<T>;
     constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kAccess = kRun < 16 ? kRun : 16;
     const place at(t.first(i), s.n);
     const char* p = reinterpret_cast<const char*>(s.p) + (at.first + thread * kVec) * s.stride * kBytes;
-    raw<E> r;
+    words<E> r;
     const uint32_t fill = fill_of<E>(other);
     const int shift = s.stride == 1 ? int(reinterpret_cast<uint64_t>(p)) & (kAccess - 1) : kAccess;
-    if (shift == 0) load_runs<E, false>(r, at, p, 0, fill);
+    if (kAlike || shift == 0) load_runs<E, false>(r, at, p, 0, fill);
     else if (kBytes < 4 && kAccess > kBytes && shift < kAccess) load_runs<E, (kBytes < 4 && kAccess > kBytes)>(r, at, p, shift, fill);
     else {
+      const int64_t step = opaque(s.stride) * kBytes;
 #pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        load_elements<E>(r.w[c], at, p + c * kThreads * kVec * s.stride * kBytes, s.stride * kBytes, c, fill);
-      }
+      for (int c = 0; c < kChunks; ++c) load_elements<E>(r.w[c], at, p + c * kThreads * kVec * step, step, c, fill);
     }
-    return unpacked<E>(r);
+    return r;
   }
-  template <class T> WW_FN Values from_ring(const row_tiling& t, int64_t i, const ww::span<T>& s, float other, int slot, int parity) {
+  template <class T> WW_FN auto from_ring(const row_tiling& t, int64_t i, const ww::span<T>& s, float other, int slot, int parity) {
     using E = std::remove_const_t<T>;
     constexpr int kRun = kVec * int(sizeof(E));
     static_assert(kRun == 16);
     const place at(t.first(i), s.n);
     const char* own = stage + slot * kSlot + thread * kRun;
-    raw<E> r;
+    words<E> r;
     await_mail(&shared.fetched[index][slot], parity);
     if (at.has(0, kSize)) {
 #pragma unroll
@@ -353,11 +409,11 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
       const char* p = reinterpret_cast<const char*>(s.p) + (at.first + thread * kVec) * int(sizeof(E));
       if (at.splits(kVec)) load_edges<E>(r, at, p, fill, whole);
     }
-    return unpacked<E>(r);
+    return r;
   }
   // The runs that stick out of the span, by elements
-  template <class E, class F> WW_FN void load_edges(raw<E>& r, const place& at, const char* p, uint32_t fill, F whole) const {
-    constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kWords = raw<E>::kWords;
+  template <class E, class F> WW_FN void load_edges(words<E>& r, const place& at, const char* p, uint32_t fill, F whole) const {
+    constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kWords = words<E>::kWords;
     int head = -1, tail = -1;
     uint32_t h[kWords], l[kWords];
     find_edges(at, whole, head, tail);
@@ -371,9 +427,9 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
   }
 
   // p: this thread's first run.  kShifted: words begin `shift` bytes before it.
-  template <class E, bool kShifted> WW_FN void load_runs(raw<E>& r, const place& at, const char* p, int shift, uint32_t fill) const {
+  template <class E, bool kShifted> WW_FN void load_runs(words<E>& r, const place& at, const char* p, int shift, uint32_t fill) const {
     constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kAccess = kRun < 16 ? kRun : 16;
-    constexpr int kRegs = kAccess < 4 ? 1 : kAccess / 4, kWords = raw<E>::kWords, kMore = kShifted ? kRegs : 0;
+    constexpr int kRegs = kAccess < 4 ? 1 : kAccess / 4, kWords = words<E>::kWords, kMore = kShifted ? kRegs : 0;
     constexpr int kExtra = kShifted ? kAccess / kBytes : 0;
     const int back = kShifted ? shift / kBytes : 0;
     auto whole = [&](int c) { return at.has(run(c) - back, run(c) - back + kVec + kExtra); };
@@ -394,7 +450,7 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
 #pragma unroll
       for (int k = 0; k < kWords; ++k) r.w[c][k] = w[c][k];
     }
-    if (!at.has(-back, kSize - back + kExtra) && (kShifted || at.splits(kVec))) load_edges<E>(r, at, p, fill, whole);
+    if (!kWhole && !at.has(-back, kSize - back + kExtra) && (kShifted || at.splits(kVec))) load_edges<E>(r, at, p, fill, whole);
   }
 
   template <class T> WW_FN void store_edge(const Values& v, const place& at, char* p, int c) const {
@@ -429,7 +485,7 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
 #pragma unroll
       for (int a = 0; a < kRun / kAccess; ++a) store_bytes<kAccess>(p + c * kThreads * kRun + a * kAccess, &r[a * kRegs], in);
     }
-    if (at.has(0, kSize) || !at.splits(kVec)) return;
+    if (kWhole || at.has(0, kSize) || !at.splits(kVec)) return;
     int head = -1, tail = -1;
     find_edges(at, whole, head, tail);
     if (head >= 0) store_edge<T>(v, at, p, head);
@@ -452,6 +508,31 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
     }
     turn ^= 1;
     return x;
+  }
+  // Several sums by one barrier
+  template <int kCount> WW_FN void in_block(float (&x)[kCount]) {
+    const unsigned mask = kLanes == 32 ? 0xffffffffu : ((1u << (kLanes % 32)) - 1) << (thread_of_block() % 32 / kLanes * kLanes);
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+#pragma unroll
+      for (int o = kLanes / 2; o > 0; o /= 2) x[k] += shuffle_xor(mask, x[k], o);
+    }
+    if constexpr (kWarps > 1) {
+      auto* own = shared.several[index][turn_several];
+      if (thread % 32 == 0) {
+#pragma unroll
+        for (int k = 0; k < kCount; ++k) own[thread / 32][k] = x[k];
+      }
+      meet();
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) x[k] = own[0][k];
+#pragma unroll 4   // all at once took 64 registers
+      for (int w = 1; w < kWarps; ++w) {
+#pragma unroll
+        for (int k = 0; k < kCount; ++k) x[k] += own[w][k];
+      }
+    }
+    turn_several ^= 1;
   }
   // Gives x and y to every block of the cluster; the pairs of all, by rank.  A set of slots is used again two exchanges later: whoever posts to
   // it has had this block's pair of the exchange between, posted once all its threads had met.
@@ -502,6 +583,9 @@ template <class Op> constexpr int row_min_blocks =
 template <class Op> constexpr bool row_spans = false;
 template <class Op> requires requires { Op::kSpans; } constexpr bool row_spans<Op> = Op::kSpans;
 
+template <class Op> constexpr rows_lie rows_lie_of = rows_lie::anyhow;
+template <class Op> requires requires { Op::kLie; } constexpr rows_lie rows_lie_of<Op> = Op::kLie;
+
 template <class Op> struct stream_of {
   static constexpr int kRing = ring_slots<Op>;
   const typename Op::Params& p;
@@ -529,7 +613,7 @@ template <class Op> WW_FN void run_rows(const typename Op::Params& p) {
   int64_t program = int64_t(owner) * kGroups + thread_of_block() / Op::kShape.threads;
   if (program >= p.programs) return;
   if constexpr (ring_slots<Op> > 0) {
-    using Group = row_group<Op::kShape, row_spans<Op>, stream_of<Op>>;
+    using Group = row_group<Op::kShape, row_spans<Op>, rows_lie::alike, stream_of<Op>>;
     __shared__ typename Group::Shared shared;
     extern __shared__ __align__(128) char stages[];
     const int64_t step = int64_t(kGroups == 1 ? gridDim.x / unsigned(cluster_size()) : gridDim.x) * kGroups;
@@ -540,7 +624,7 @@ template <class Op> WW_FN void run_rows(const typename Op::Params& p) {
     }
     g.leave();
   } else {
-    using Group = row_group<Op::kShape, row_spans<Op>>;
+    using Group = row_group<Op::kShape, row_spans<Op>, rows_lie_of<Op>>;
     __shared__ typename Group::Shared shared;
     Group g(shared);
     Op::run(g, p, program);

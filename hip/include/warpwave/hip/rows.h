@@ -56,6 +56,11 @@ template <RowShape S> struct row_group {
     }
     return v;
   }
+  template <class T> WW_FN values raw(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) const { return load(t, i, s, other); }
+  WW_FN static const values& unpack(const values& v) { return v; }
+  template <class T, class F> WW_FN void zip_with(const row_tiling& t, int64_t i, values& v, const ww::span<T>& s, F f) const {
+    zip(v, load(t, i, s, 0), f);
+  }
   template <class T> WW_FN void store(const row_tiling& t, int64_t i, const ww::span<T>& s, const values& v) const {
     const place at(t.first(i), s.n);
     auto p = (WW_GLOBAL T*)s.p + at.first * s.stride;
@@ -83,6 +88,7 @@ template <RowShape S> struct row_group {
     if (thread == 0) store_one((WW_GLOBAL T*)p, x);
   }
   WW_FN row_lanes lanes(float x) const { return {x}; }
+  template <class... L> WW_FN row_sums<float, int(sizeof...(L))> sums(const L&... l) { return {{sum(l)...}}; }
   WW_FN float sum(const row_lanes& l) { return reduce(l.x, sum_of{}); }
   WW_FN float max(const row_lanes& l) { return reduce(l.x, max_of{}); }
   WW_FN float sum(const values& v) { return reduce(own(v, sum_of{}), sum_of{}); }

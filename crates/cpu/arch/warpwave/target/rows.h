@@ -88,6 +88,12 @@ template <RowShape S, int kWarp> struct row_group {
     for (int j = in.end; j < S.tile(); ++j) v.v[j] = other;
     return v;
   }
+  template <class T> values raw(const row_tiling& t, int64_t i, const ww::span<T>& s, R other) const { return load(t, i, s, other); }
+  static const values& unpack(const values& v) { return v; }
+  template <class T, class F> void zip_with(const row_tiling& t, int64_t i, values& v, const ww::span<T>& s, F f) const {
+    zip(v, load(t, i, s, 0), f);
+  }
+  template <class... L> row_sums<R, int(sizeof...(L))> sums(const L&... l) { return {{sum(l)...}}; }
   template <class T> void store(const row_tiling& t, int64_t i, const ww::span<T>& s, const values& v) const {
     const inside in(t.first(i), s.n);
     if (in.whole() && s.stride == 1) {

@@ -5,7 +5,7 @@ namespace ww {
 struct ColumnSumConfig { dtype out; int threads, groups = 1, chunks, vec; };
 template <ColumnSumConfig C> struct ColumnSum {
   static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec, .wide = C.out == dtype::f64};
-  static constexpr int kTile = kShape.tile();
+  static constexpr int kTile = kShape.tile(), kAhead = 16;   // rows under way at once
   using R = real<kShape>;
   using Out = elem<C.out>;
   struct Params {
@@ -23,16 +23,13 @@ template <ColumnSumConfig C> struct ColumnSum {
     auto v = g.load(t, i, span<const R>{in.p, 0, 1}, 0);   // zeros
     auto add = [](R a, R b) { return a + b; };
     int64_t r = first;
-    for (; r + 4 <= end; r += 4) {   // four rows under way at once
-      auto a = g.load(t, i, in, 0);
-      auto b = g.load(t, i, span<const R>{in.p + step, in.n, 1}, 0);
-      auto c = g.load(t, i, span<const R>{in.p + 2 * step, in.n, 1}, 0);
-      auto d = g.load(t, i, span<const R>{in.p + 3 * step, in.n, 1}, 0);
-      zip(v, a, add);
-      zip(v, b, add);
-      zip(v, c, add);
-      zip(v, d, add);
-      in.p += 4 * step;
+    for (; r + kAhead <= end; r += kAhead) {
+      decltype(g.raw(t, i, in, 0)) a[kAhead];
+      for (auto& row : a) {
+        row = g.raw(t, i, in, 0);
+        in.p += step;
+      }
+      for (auto& row : a) zip(v, g.unpack(row), add);
     }
     for (; r < end; ++r) {
       zip(v, g.load(t, i, in, 0), add);

@@ -6,11 +6,13 @@ namespace ww {
 struct LayerNormConfig {
   dtype type;
   int threads, groups = 1, chunks, vec;
-  bool hold;   // the row fits one tile and stays in registers; otherwise it is read again
+  bool hold;   // the row (or each program's share of it) fits one tile and stays in registers; otherwise it is read again
+  bool span;   // several programs may share a row
 };
 template <LayerNormConfig C> struct LayerNorm {
   static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec, .wide = C.type == dtype::f64};
-  static constexpr int kThreadsPerUnit = C.hold ? 512 : 256;   // with fewer registers than that leaves, some configs spill
+  static constexpr int kThreadsPerUnit = C.hold ? 1024 : 512;   // enough rows under way to fill the memory bus; a row that is read again needs more registers
+  static constexpr bool kSpans = C.span;
   using T = elem<C.type>;
   using R = real<kShape>;
   struct Params {
@@ -23,8 +25,8 @@ template <LayerNormConfig C> struct LayerNorm {
   };
   template <class G, class V> WW_FN static void finish(G& g, const Params& p, const row_tiling& t, int64_t i, int64_t r, V& v, R root) {
     map(v, [&](R x) { return x * root; });
-    if (p.gamma_kind) zip(v, load_mixed(g, t, i, p.gamma, p.space, r, p.gamma_kind == 2, 0), [](R x, R y) { return x * y; });
-    if (p.beta_kind) zip(v, load_mixed(g, t, i, p.beta, p.space, r, p.beta_kind == 2, 0), [](R x, R y) { return x + y; });
+    if (p.gamma_kind) zip_mixed(g, t, i, v, p.gamma, p.space, r, p.gamma_kind == 2, [](R x, R y) { return x * y; });
+    if (p.beta_kind) zip_mixed(g, t, i, v, p.beta, p.space, r, p.beta_kind == 2, [](R x, R y) { return x + y; });
     g.store(t, i, row_of(p.out, p.space, r), v);
   }
   template <class V> WW_FN static void scale(V& v, R s) {
@@ -37,7 +39,7 @@ template <LayerNormConfig C> struct LayerNorm {
     auto l = g.lanes(0);
     R s = 1;
     if constexpr (C.hold) {
-      auto v = g.load(t, 0, x, 0);
+      auto v = g.load(t, g.rank(), x, 0);
       R sum = g.sum(v);
       if (!(ww::abs(sum) < R(1e30f))) {   // a larger mean, taken from the largest value, would overflow
         auto m = g.lanes(0);
@@ -48,11 +50,11 @@ template <LayerNormConfig C> struct LayerNorm {
       }
       R mean = sum * inverse;
       map(v, [&](R a) { return a - mean; });
-      clear_outside(g, t, 0, v);
+      clear_outside(g, t, g.rank(), v);
       // what rounding left in the mean: beside a large mean it would show in every value (256, ..., 256, -1)
       R rest = g.sum(v) * inverse;
       map(v, [&](R a) { return a - rest; });
-      clear_outside(g, t, 0, v);
+      clear_outside(g, t, g.rank(), v);
       fold(l, v, [](R a, R b) { return a + b * b; });
       R squares = g.sum(l);
       if (!squares_hold(squares, eps * s * s * n)) {
@@ -65,7 +67,7 @@ template <LayerNormConfig C> struct LayerNorm {
         fold(l, v, [](R a, R b) { return a + b * b; });
         squares = g.sum(l);
       }
-      finish(g, p, t, 0, r, v, inverse_root(squares, inverse, eps, s));
+      finish(g, p, t, g.rank(), r, v, inverse_root(squares, inverse, eps, s));
     } else {
       R mean = 0, rest = 0, squares = 0;
       auto centred = [&](int64_t i) {

@@ -1,21 +1,26 @@
 // Gradients of out = x / sqrt(mean(x^2) + eps) * (w + shift).  With h = x * root, g = dy * (w + shift), c = mean(g * h):
-// dx = root * (g - h * c), dw = sum over rows of dy * h.  A program takes `per` rows in order and writes their part of dw to a row of its own;
-// ops/column_sum.h adds those.
+// dx = root * (g - h * c), dw = sum over rows of dy * h; where x + residual took the place of x and was an output, too, its gradient joins dx.
+// A program takes `per` rows in order and writes their part of dw to a row of its own; ops/column_sum.h adds those.
 #pragma once
 #include <warpwave/tile/norm.h>
 namespace ww {
 struct RmsNormBwdConfig {
   dtype type;
   int threads, groups = 1, chunks, vec;
-  bool hold;   // the row fits one tile: x, dy, w and the part of dw stay in registers
+  bool hold;   // the row (or each program's share of it) fits one tile: w and the part of dw stay in registers, the next row is under way
+  bool span;   // several programs may share a row
+  rows_lie lie;
 };
 template <RmsNormBwdConfig C> struct RmsNormBwd {
   static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec, .wide = C.type == dtype::f64};
-  static constexpr int kThreadsPerUnit = C.hold ? 512 : 256;
+  static constexpr int kThreadsPerUnit = C.hold ? 512 : 256;   // fewer registers than that leaves spill
+  static constexpr bool kSpans = C.span;
+  static constexpr rows_lie kLie = C.lie;
+  static constexpr bool kAhead = C.hold && C.lie == rows_lie::whole;   // the next row is under way while one is worked on; elsewhere that spills
   using T = elem<C.type>;
   using R = real<kShape>;
   struct Params {
-    rows_view<const T> x, dy, w;
+    rows_view<const T> x, dy, dsum, w;   // dsum: null, or a gradient that joins dx
     rows_view<T> dx;
     rows_view<R> part;      // row i: what program i's rows give to dw
     row_space space;
@@ -24,8 +29,11 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
     float shift;
     int w_kind;             // 1: of type T, 2: float32
   };
-  template <class G> WW_FN static auto load(G& g, const row_tiling& t, int64_t i, const Params& p, const rows_view<const T>& v, const row_walk& r) {
-    return g.load(t, i, r.of(v, p.space), 0);
+  // Row r of a view; of no elements from row `end` on
+  template <class V> WW_FN static auto row(const V& v, const Params& p, const row_walk& at, bool in) {
+    auto s = at.of(v, p.space);
+    if (!in) s.n = 0;
+    return s;
   }
   template <class G> WW_FN static auto weight(G& g, const row_tiling& t, int64_t i, const Params& p) {
     auto w = load_mixed(g, t, i, p.w, p.space, 0, p.w_kind == 2, 0);
@@ -38,85 +46,108 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
     if constexpr (requires { G::kScalarMasks; }) return {t.n, t.lead + (r < 0 ? 1 : 0), t.size};
     else return t;
   }
+  // Whether the sums of x^2 and g * x hold what the row asks for
+  WW_FN static bool hold(R squares, R product, R eps_n) { return squares_hold(squares, eps_n) && ww::abs(product) < R(1e37f); }
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
     // Tiles lie as those of the program's own row do, whatever the rows of x: a thread meets the same columns in every row.
     const span<R> part{p.part.p + program * p.part.outer[2], p.space.n, 1};
     const row_tiling all = g.tiling(part);
-    const R eps = p.eps, inverse = p.inverse, eps_n = p.eps * p.space.n;
     const int64_t first = program * p.per, end = first + p.per < p.rows ? first + p.per : p.rows;
     row_walk at(p.space, first);
+    auto square = [](R s, R a) { return s + a * a; };
+    auto add = [](R s, R a) { return s + a; };
+    auto times = [](R a, R b) { return a * b; };
     if constexpr (C.hold) {
-      auto w = weight(g, all, 0, p);
+      const int64_t i = g.rank();
+      auto w = weight(g, all, i, p);
       auto dw = w;
       map(dw, [](R) { return R(0); });
-      for (int64_t r = first; r < end; ++r, at.next(p.space)) {
+      auto next_x = g.raw(all, i, row(p.x, p, at, kAhead), 0);
+      auto next_dy = g.raw(all, i, row(p.dy, p, at, kAhead), 0);
+      for (int64_t r = first; r < end; ++r) {
         const row_tiling t = fresh<G>(all, r);
-        auto x = load(g, t, 0, p, p.x, at);
-        auto dy = load(g, t, 0, p, p.dy, at);
-        auto l = g.lanes(0);
-        fold(l, x, [](R s, R a) { return s + a * a; });
-        R squares = g.sum(l), s = 1;
-        if (!squares_hold(squares, eps_n)) {
-          auto m = g.lanes(0);
-          fold(m, x, [](R a, R b) { return ww::max(a, ww::abs(b)); });
-          s = near_one(g.max(m));
-          l = g.lanes(0);
-          fold(l, x, [&](R sum, R a) { return sum + a * s * (a * s); });
-          squares = g.sum(l);
+        if constexpr (!kAhead) {
+          next_x = g.raw(t, i, row(p.x, p, at, true), 0);
+          next_dy = g.raw(t, i, row(p.dy, p, at, true), 0);
         }
-        const R root = inverse_root(squares, inverse, eps, s);
-        map(x, [&](R a) { return a * s * root; });
-        auto product = dy;
-        zip(product, x, [](R a, R b) { return a * b; });
-        zip(dw, product, [](R a, R b) { return a + b; });
-        zip(product, w, [](R a, R b) { return a * b; });
-        l = g.lanes(0);
-        fold(l, product, [](R sum, R a) { return sum + a; });
-        const R c = g.sum(l) * inverse;
-        zip(dy, w, [](R a, R b) { return a * b; });
-        zip(dy, x, [&](R a, R b) { return (a - b * c) * root * s; });
-        g.store(t, 0, at.of(p.dx, p.space), dy);
+        const span<T> out = at.of(p.dx, p.space);
+        const span<const T> joins = at.of(p.dsum, p.space);
+        at.next(p.space);
+        auto x = next_x;
+        auto dy = next_dy;
+        if constexpr (kAhead) {
+          next_x = g.raw(t, i, row(p.x, p, at, r + 1 < end), 0);
+          next_dy = g.raw(t, i, row(p.dy, p, at, r + 1 < end), 0);
+        }
+        R s = 1;
+        row_sums<R, 2> sums;
+        for (int attempt = 0; attempt < 2; ++attempt) {
+          auto v = g.unpack(x), q = g.unpack(dy);
+          auto l = g.lanes(0), k = g.lanes(0);
+          map(v, [&](R a) { return a * s; });
+          fold(l, v, square);
+          zip(q, w, times);
+          zip(q, v, times);
+          fold(k, q, add);
+          sums = g.sums(l, k);
+          if (attempt || hold(sums.x[0], sums.x[1], R(p.eps * p.space.n))) break;
+          l = g.lanes(0);
+          fold(l, g.unpack(x), [](R a, R b) { return ww::max(a, ww::abs(b)); });
+          s = near_one(g.max(l));
+        }
+        const R inverse = p.inverse;
+        const R root = inverse_root(sums.x[0], inverse, R(p.eps), s), c = sums.x[1] * root * inverse;
+        auto v = g.unpack(x), q = g.unpack(dy);
+        map(v, [&](R a) { return a * s * root; });
+        auto product = q;
+        zip(product, v, times);
+        zip(dw, product, add);
+        zip(q, w, times);
+        zip(q, v, [&](R a, R b) { return (a - b * c) * root * s; });
+        if (p.dsum.p != nullptr) zip(q, g.load(t, i, joins, 0), add);
+        g.store(t, i, out, q);
       }
-      g.store(all, 0, part, dw);
+      g.store(all, i, part, dw);
     } else {
       for (int64_t r = first; r < end; ++r, at.next(p.space)) {
         const row_tiling t = fresh<G>(all, r);
-        auto l = g.lanes(0), m = g.lanes(0);
-        for (int64_t i = 0; i < t.count(); ++i) {
-          auto x = load(g, t, i, p, p.x, at);
-          fold(l, x, [](R s, R a) { return s + a * a; });
-          fold(m, x, [](R a, R b) { return ww::max(a, ww::abs(b)); });
-        }
-        R squares = g.sum(l), s = 1;
-        if (!squares_hold(squares, eps_n)) {
-          s = near_one(g.max(m));
-          l = g.lanes(0);
+        auto load = [&](int64_t i, const rows_view<const T>& v) { return g.load(t, i, at.of(v, p.space), 0); };
+        const R eps = p.eps, inverse = p.inverse, eps_n = p.eps * p.space.n;
+        auto l = g.lanes(0), k = g.lanes(0), m = g.lanes(0);
+        R s = 1;
+        auto measure = [&] {
+          l = k = g.lanes(0);
           for (int64_t i = 0; i < t.count(); ++i) {
-            auto x = load(g, t, i, p, p.x, at);
-            fold(l, x, [&](R sum, R a) { return sum + a * s * (a * s); });
+            auto x = load(i, p.x);
+            fold(m, x, [](R a, R b) { return ww::max(a, ww::abs(b)); });
+            map(x, [&](R a) { return a * s; });
+            fold(l, x, square);
+            auto dy = load(i, p.dy);
+            zip(dy, weight(g, t, i, p), times);
+            zip(dy, x, times);
+            fold(k, dy, add);
           }
-          squares = g.sum(l);
+          return g.sums(l, k);
+        };
+        auto sums = measure();
+        if (!hold(sums.x[0], sums.x[1], eps_n)) {
+          s = near_one(g.max(m));
+          sums = measure();
         }
-        const R root = inverse_root(squares, inverse, eps, s);
-        l = g.lanes(0);
+        const R root = inverse_root(sums.x[0], inverse, eps, s), c = sums.x[1] * root * inverse;
         for (int64_t i = 0; i < t.count(); ++i) {
-          auto x = load(g, t, i, p, p.x, at);
-          auto dy = load(g, t, i, p, p.dy, at);
+          auto x = load(i, p.x);
+          auto dy = load(i, p.dy);
           map(x, [&](R a) { return a * s * root; });
-          zip(dy, x, [](R a, R b) { return a * b; });
           // a thread's own earlier sums: no other thread touches them
           auto dw = g.load(t, i, span<const R>{part.p, r > first ? part.n : 0, 1}, 0);
-          zip(dw, dy, [](R a, R b) { return a + b; });
+          auto product = dy;
+          zip(product, x, times);
+          zip(dw, product, add);
           g.store(t, i, part, dw);
-          zip(dy, weight(g, t, i, p), [](R a, R b) { return a * b; });
-          fold(l, dy, [](R sum, R a) { return sum + a; });
-        }
-        const R c = g.sum(l) * inverse;
-        for (int64_t i = 0; i < t.count(); ++i) {
-          auto x = load(g, t, i, p, p.x, at);
-          auto dy = load(g, t, i, p, p.dy, at);
-          zip(dy, weight(g, t, i, p), [](R a, R b) { return a * b; });
-          zip(dy, x, [&](R a, R b) { return (a - b * s * root * c) * root * s; });
+          zip(dy, weight(g, t, i, p), times);
+          zip(dy, x, [&](R a, R b) { return (a - b * c) * root * s; });
+          if (p.dsum.p != nullptr) zip(dy, load(i, p.dsum), add);
           g.store(t, i, at.of(p.dx, p.space), dy);
         }
       }

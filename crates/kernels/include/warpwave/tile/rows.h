@@ -9,11 +9,11 @@
 // It may add
 //   static constexpr bool kSpans        several programs may share a row: rank() of span(); false where it is left out
 //   static constexpr int kThreadsPerUnit    how many threads a multiprocessor should hold at least; left out: as many as the compiler sees fit
+//   static constexpr rows_lie kLie      what the plan promises of every span; a kernel without the paths for others needs fewer registers
 //   static constexpr int kRing          how many tiles of coming programs a group may have under way or in work; 0: none
 //   template <class G> static void fetch(G& g, const Params& p, int64_t program)
 // fetch names, by g.fetch(t, s), the span of which run(g, p, program) will load tile g.rank(), tiled by itself, once, and nothing else. A target
-// that can runs it early, on one thread; others ignore it. No run writes what another fetches. A plan gives such an op rows of stride 1 that
-// lie alike (one distance from 16 bytes) where it reads and where it writes.
+// that can runs it early, on one thread; others ignore it. No run writes what another fetches. kRing implies rows_lie::alike.
 //
 // real<kShape> is float, or double where kShape.wide.
 //
@@ -21,10 +21,15 @@
 //   g.rank(), g.span()                  which part of a row that several programs share, of how many (0 of 1 elsewhere)
 //   g.tiling(s)  -> row_tiling          cuts span s into tiles of kShape's size so that each begins on a 16-byte address of s
 //   g.load(t, i, s, other) -> values    tile i of span s; `other` (a value of s's type) where the tile sticks out. s need not be the span that was tiled
+//   g.raw(t, i, s, other), g.unpack(raw)   load in two steps: between them the elements lie as they do in memory, in half the registers where
+//                                       they have 16 bits, and nothing waits for them; unpack may be called again
+//   g.zip_with(t, i, v, s, f)           v = f(v, tile i of s), for operands that many rows share: a few at a time, from a cache, in few registers.
+//                                       What lies outside s stays or becomes f(v, 0)
 //   g.fetch(t, s)                       asks for tile g.rank() of span s ahead of run (in fetch alone)
 //   g.store(t, i, s, values)            writes what lies inside s; converts to s's type, nearest even
 //   g.max(values), g.sum(values)        over the whole group (and the cluster), the same bits in every thread; max passes NaN over
 //   g.max(lanes), g.sum(lanes)
+//   g.sums(l, k, ...) -> {x[]}          sums of up to four lanes, as g.sum's, that wait for one another once
 //   max_sum(g, m, l, scale) -> {max, sum}   maximum of lanes m, and sum of lanes l that are each measured from their own m: of
 //     l * scale(m, max), in the order of a sum. Blocks of a cluster each sum by their own maximum first, so that one exchange will do.
 //     Order of a sum, the same everywhere: a thread's own elements from the first on (run c of thread t begins at (c*threads + t)*vec of the
@@ -50,6 +55,10 @@ struct RowShape {
   bool wide = false;   // values and sums are float64, not float32; the host alone has such
   constexpr int tile() const { return threads * chunks * vec; }
 };
+
+// anyhow: any stride and address. alike: stride 1, and all one distance from a multiple of 16 bytes. whole: each begins on such a multiple, and
+// takes up one.
+enum class rows_lie { anyhow, alike, whole };
 
 // What values, lanes and reductions hold.
 template <RowShape S> using real = pick_t<S.wide, double, float>;
@@ -99,6 +108,7 @@ struct row_walk {
   }
 };
 
+template <class R, int N> struct row_sums { R x[N]; };
 template <class R> struct row_max_sum { R max, sum; };
 template <class G, class L, class F> WW_FN auto max_sum(G& g, const L& m, const L& l, F scale) {
   if constexpr (requires { g.max_sum(m, l, scale); }) {
@@ -123,10 +133,23 @@ template <class G, class T> WW_FN auto load_mixed(G& g, const row_tiling& t, int
   }
   return g.load(t, i, row_of(v, s, r), other);
 }
+// v = f(v, w) for tile i of row r of such an operand
+template <class G, class V, class T, class F> WW_FN void zip_mixed(G& g, const row_tiling& t, int64_t i, V& v, const rows_view<const T>& w,
+                                                                   const row_space& s, int64_t r, int is_f32, F f) {
+  if constexpr (sizeof(T) < 4) {
+    if (is_f32) {
+      rows_view<const float> wide{reinterpret_cast<const float*>(w.p), w.stride, {w.outer[0], w.outer[1], w.outer[2]}};
+      g.zip_with(t, i, v, row_of(wide, s, r), f);
+      return;
+    }
+  }
+  g.zip_with(t, i, v, row_of(w, s, r), f);
+}
 // Sets to 0 what of tile i lies outside its span
 template <class G, class V> WW_FN void clear_outside(G& g, const row_tiling& t, int64_t i, V& v) {
   if (t.first(i) >= 0 && t.first(i) + t.size <= t.n) return;
   g.runs(t, i, v, [&](auto* x, int64_t at) {
+    if (at >= 0 && at + G::kRun <= t.n) return;
     for (int e = 0; e < G::kRun; ++e) x[e] = at + e >= 0 && at + e < t.n ? x[e] : 0;
   });
 }

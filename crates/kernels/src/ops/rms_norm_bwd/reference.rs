@@ -7,8 +7,8 @@ use warpwave_core::{Approx, DType, Problem, Source, exact_sum};
 /// Error, u the accumulator's unit roundoff, e = (2·√n + 8)·u that of the root and of h: the mean of g·h drifts by (4·√n + 4)·u + e of its
 /// absolute sum, which h hands on; g, the difference and the products round eight times. A sum over m rows drifts by 4·√m·u of its absolute sum,
 /// where each term is off by e.
-pub(super) fn reference(p: &Problem, inputs: &[Source<'_>], output: usize, ranges: &[Range<u64>]) -> Vec<Approx> {
-    let (Some(desc), [x, dy, w, ..]) = (p.operand("x"), inputs) else { return Vec::new() };
+pub(crate) fn reference(p: &Problem, x: &Source<'_>, dy: &Source<'_>, w: &Source<'_>, of_w: bool, ranges: &[Range<u64>]) -> Vec<Approx> {
+    let Some(desc) = p.operand("x") else { return Vec::new() };
     let acc = desc.dtype.accumulator();
     let n = desc.shape.last().copied().unwrap_or(1);
     let rows = desc.shape.iter().rev().skip(1).product::<u64>();
@@ -21,7 +21,7 @@ pub(super) fn reference(p: &Problem, inputs: &[Source<'_>], output: usize, range
     let root_of = |r: u64| inverse_root((0..n).map(|j| x.get(r * n + j)), n, eps);
     let approx = |value: f64, error: f64| Approx { value, error: if value.is_finite() { error } else { 0.0 } };
     let elements = ranges.iter().flat_map(Clone::clone);
-    if output == 4 {
+    if of_w {
         let roots: Vec<f64> = (0..rows).map(root_of).collect();
         return elements
             .map(|j| {
