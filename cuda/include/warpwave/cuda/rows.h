@@ -73,6 +73,9 @@ template <int kWords, int kAccess> WW_FN void shift_words(uint32_t* r, int shift
 struct no_stream {
   static constexpr int kRing = 0;
 };
+// What groups exchange for several sums at once
+template <int kGroups, int kWarps> struct sums_space { alignas(16) float warp[kGroups][2][kWarps][4]; };
+template <int kWarps> struct sums_space<0, kWarps> {};
 // Stream: slots of the ring (kRing), and ask(group, slot, program), which asks for a program's tile and gives the program after it
 template <RowShape S, bool kSpans, rows_lie kLie = rows_lie::anyhow, class Stream = no_stream> class row_group {
   static constexpr int kThreads = S.threads, kChunks = S.chunks, kVec = S.vec, kSize = S.tile();
@@ -89,12 +92,12 @@ template <RowShape S, bool kSpans, rows_lie kLie = rows_lie::anyhow, class Strea
   static constexpr int kRun = S.vec;   // elements of a run
   struct Shared {
     alignas(16) float warp[S.groups][2][kWarps];
-    alignas(16) float several[S.groups][2][kWarps][4];
     alignas(8) float peer[2][8][2];
     alignas(8) uint64_t full[2];                           // counts what peers post
     uint64_t fetched[S.groups][kRing > 0 ? kRing : 1];     // counts what the copy engine brings
     int64_t coming[S.groups];                              // the program whose tile is asked for next
     int through[S.groups][kRing > 0 ? kRing : 1];          // warps that are through with a slot
+    [[no_unique_address]] sums_space<(kRing > 0 ? 0 : S.groups), kWarps> sums;
   };
 
   WW_FN explicit row_group(Shared& s, Stream a = {}, char* stages = nullptr) : stream(a), shared(s) {
@@ -160,30 +163,30 @@ template <RowShape S, bool kSpans, rows_lie kLie = rows_lie::anyhow, class Strea
     uint32_t w[kChunks][kWords];
   };
   template <class T> WW_FN auto raw(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) {
+    static_assert(kRing == 0, "what the copy engine brought is read once");
+    return from_memory(t, i, s, other);
+  }
+  template <class E> WW_FN static Values unpack(words<E> r) {
+    if constexpr (sizeof(E) == 2) {   // afresh each time: kept, the floats would take the registers that the words save
+#pragma unroll
+      for (int k = 0; k < kChunks * words<E>::kWords; ++k) forget(r.w[k / words<E>::kWords][k % words<E>::kWords]);
+    }
+    return floats(r);
+  }
+  template <class T> WW_FN Values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) {
     if constexpr (kRing > 0) {
-      auto r = from_ring(t, i, s, other, slot, parity);
+      Values v = floats(from_ring(t, i, s, other, slot, parity));
       through(slot);
       ++slot;
       if (slot == kRing) {
         slot = 0;
         parity ^= 1;
       }
-      return r;
+      return v;
     } else {
-      return from_memory(t, i, s, other);
+      return floats(from_memory(t, i, s, other));
     }
   }
-  template <class E> WW_FN static Values unpack(words<E> r) {
-    Values v;
-    if constexpr (sizeof(E) == 2) {   // afresh each time: kept, the floats would take the registers that the words save
-#pragma unroll
-      for (int k = 0; k < kChunks * words<E>::kWords; ++k) forget(r.w[k / words<E>::kWords][k % words<E>::kWords]);
-    }
-#pragma unroll
-    for (int k = 0; k < kChunks * kVec; ++k) v.x[k] = element<E>(r.w[k / kVec], k % kVec);
-    return v;
-  }
-  template <class T> WW_FN Values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) { return unpack(raw(t, i, s, other)); }
   // The branch around each run bounds how many are under way, and with them the registers; what it reads lies in a cache.
   template <class T, class F> WW_FN void zip_with(const row_tiling& t, int64_t i, Values& v, const ww::span<T>& s, F f) const {
     using E = std::remove_const_t<T>;
@@ -224,7 +227,7 @@ template <RowShape S, bool kSpans, rows_lie kLie = rows_lie::anyhow, class Strea
       store_runs<T, (kRun > 4 ? 4 : kAccess)>(v, at, p);
     } else {
       // The branch around each run bounds how far ahead addresses are worked out: without it they took 40 registers (nvcc 13.5, 32 elements)
-      const int64_t step = opaque(s.stride) * kBytes;
+      const int64_t step = s.stride * kBytes;
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
         if (!at.meets(run(c), run(c) + kVec)) continue;
@@ -344,6 +347,12 @@ template <RowShape S, bool kSpans, rows_lie kLie = rows_lie::anyhow, class Strea
       else tail = c;
     }
   }
+  template <class E> WW_FN static Values floats(const words<E>& r) {
+    Values v;
+#pragma unroll
+    for (int k = 0; k < kChunks * kVec; ++k) v.x[k] = element<E>(r.w[k / kVec], k % kVec);
+    return v;
+  }
   // Run c element by element, `step` bytes apart, the first at p
   template <class E> WW_FN void load_elements(uint32_t* w, const place& at, const char* p, int64_t step, int c, uint32_t fill) const {
     constexpr int kBytes = int(sizeof(E));
@@ -380,9 +389,10 @@ template <RowShape S, bool kSpans, rows_lie kLie = rows_lie::anyhow, class Strea
     if (kAlike || shift == 0) load_runs<E, false>(r, at, p, 0, fill);
     else if (kBytes < 4 && kAccess > kBytes && shift < kAccess) load_runs<E, (kBytes < 4 && kAccess > kBytes)>(r, at, p, shift, fill);
     else {
-      const int64_t step = opaque(s.stride) * kBytes;
 #pragma unroll
-      for (int c = 0; c < kChunks; ++c) load_elements<E>(r.w[c], at, p + c * kThreads * kVec * step, step, c, fill);
+      for (int c = 0; c < kChunks; ++c) {
+        load_elements<E>(r.w[c], at, p + c * kThreads * kVec * s.stride * kBytes, s.stride * kBytes, c, fill);
+      }
     }
     return r;
   }
@@ -518,7 +528,8 @@ template <RowShape S, bool kSpans, rows_lie kLie = rows_lie::anyhow, class Strea
       for (int o = kLanes / 2; o > 0; o /= 2) x[k] += shuffle_xor(mask, x[k], o);
     }
     if constexpr (kWarps > 1) {
-      auto* own = shared.several[index][turn_several];
+      static_assert(kRing == 0, "an op with a ring has no room for several sums");
+      auto* own = shared.sums.warp[index][turn_several];
       if (thread % 32 == 0) {
 #pragma unroll
         for (int k = 0; k < kCount; ++k) own[thread / 32][k] = x[k];
