@@ -159,6 +159,8 @@ pub(crate) fn reducing(dtype: DType, per_thread: u32, target: Target) -> Vec<Red
     if target.vendor() == Vendor::Cpu {
         return vec![hold(64, 1, per), hold(256, 1, 4 * per), again];
     }
+    // 32 spilled on sm_100 (nvcc 13.5)
+    let per_thread = if target == Target::Sm100 { 16 } else { per_thread };
     let chunks = if dtype == DType::F32 { 4 } else { per_thread / vec };
     let blocks: &[u32] = match (dtype, chunks * vec) {
         (_, 32) => &[128, 256, 512],

@@ -240,6 +240,7 @@ template <RowShape S, bool kSpans, rows_lie kLie = rows_lie::anyhow, class Strea
     }
   }
 
+  template <class P> WW_FN static const P& afresh(const P& p) { return p; }
   WW_FN ww::cuda::lanes lanes(float x) const { return {x}; }
   WW_FN float max(ww::cuda::lanes l) { return reduce(l.x, larger{}); }
   WW_FN float sum(ww::cuda::lanes l) { return reduce(l.x, plus{}); }

@@ -69,6 +69,7 @@ using uint2 = uint32_t __attribute__((ext_vector_type(2)));
 #endif
 #define WW_GLOBAL __attribute__((address_space(1)))
 #define WW_LDS __attribute__((address_space(3)))
+#define WW_CONSTANT __attribute__((address_space(4)))
 
 WW_FN float as_float(uint32_t x) { return __builtin_bit_cast(float, x); }
 WW_FN int thread_id() { return int(__builtin_amdgcn_workitem_id_x()); }

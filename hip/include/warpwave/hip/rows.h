@@ -10,13 +10,12 @@ struct row_lanes { float x; };
 struct sum_of { WW_FN float operator()(float a, float b) const { return a + b; } };
 struct max_of { WW_FN float operator()(float a, float b) const { return ww::max(a, b); } };
 
-template <RowShape S> struct row_group {
+template <RowShape S, rows_lie kLie = rows_lie::anyhow> struct row_group {
   static constexpr int kThreads = S.threads, kWaves = kThreads > kWave ? kThreads / kWave : 1;
   static_assert(kThreads > kWave ? kThreads % kWave == 0 : kWave % kThreads == 0);
   static_assert(!S.wide, "float64 is the host's");
   static_assert(S.groups == 1 || kThreads <= kWave, "groups of several waves would share one barrier");
   using values = row_values<S>;
-  static constexpr bool kScalarMasks = true;   // a mask of lanes takes scalar registers
   static constexpr int kRun = S.vec;   // elements of a run
   int thread;              // within the group
   WW_LDS float* scratch;   // two sets of kWaves: one barrier a reduction
@@ -25,7 +24,7 @@ template <RowShape S> struct row_group {
   WW_FN int64_t rank() const { return 0; }
   WW_FN int64_t span() const { return 1; }
   template <class T> WW_FN row_tiling tiling(const ww::span<T>& s) const {
-    int lead = s.stride == 1 ? int((reinterpret_cast<uint64_t>(s.p) & 15) / sizeof(T)) : 0;
+    int lead = kLie != rows_lie::whole && s.stride == 1 ? int((reinterpret_cast<uint64_t>(s.p) & 15) / sizeof(T)) : 0;
     return {s.n, lead, S.tile()};
   }
   template <class T> WW_FN values load(const row_tiling& t, int64_t i, const ww::span<T>& s, float other) const {
@@ -36,8 +35,8 @@ template <RowShape S> struct row_group {
     for (int c = 0; c < S.chunks; ++c) {
       int j = (c * kThreads + thread) * S.vec;
       float* x = &v.x[c * S.vec];
-      if (s.stride == 1 && at.whole(j)) load_run(p + j, x);
-      else if (at.meets(j)) {
+      if ((kLie != rows_lie::anyhow || s.stride == 1) && at.whole(j)) load_run(p + j, x);
+      else if (kLie != rows_lie::whole && at.meets(j)) {
         // addresses clamped into the span, values chosen by masks in vector registers: a compare for each element holds a pair of
         // scalar registers and spilled 20.  Opaque, or all of it is computed ahead of the branch (190 registers, not 95)
         WW_OPAQUE_VECTOR(j);
@@ -67,8 +66,8 @@ template <RowShape S> struct row_group {
 #pragma unroll
     for (int c = 0; c < S.chunks; ++c) {
       int j = (c * kThreads + thread) * S.vec;
-      if (s.stride == 1 && at.whole(j)) store_run(p + j, &v.x[c * S.vec]);
-      else {
+      if ((kLie != rows_lie::anyhow || s.stride == 1) && at.whole(j)) store_run(p + j, &v.x[c * S.vec]);
+      else if (kLie != rows_lie::whole) {
         WW_OPAQUE_VECTOR(j);
 #pragma unroll
         for (int e = 0; e < S.vec; ++e)
@@ -87,6 +86,15 @@ template <RowShape S> struct row_group {
   template <class T> WW_FN void put(T* p, float x) const {
     if (thread == 0) store_one((WW_GLOBAL T*)p, x);
   }
+  WW_FN static row_tiling afresh(row_tiling t) {
+    if constexpr (kLie != rows_lie::whole) WW_OPAQUE_VECTOR(t.lead);
+    return t;
+  }
+  template <class P> WW_FN static const P& afresh(const P& p) {
+    auto* q = (WW_CONSTANT const P*)&p;
+    WW_OPAQUE_SCALAR(q);
+    return *(const P*)q;
+  }
   WW_FN row_lanes lanes(float x) const { return {x}; }
   template <class... L> WW_FN row_sums<float, int(sizeof...(L))> sums(const L&... l) { return {{sum(l)...}}; }
   WW_FN float sum(const row_lanes& l) { return reduce(l.x, sum_of{}); }
@@ -101,10 +109,10 @@ template <RowShape S> struct row_group {
     int begin, end;
     WW_FN place(int64_t f, int64_t n) : first(f) {
       int64_t left = n - f;
-      begin = f < 0 ? int(-f) : 0;
+      begin = f < 0 && kLie != rows_lie::whole ? int(-f) : 0;
       end = left > S.tile() ? S.tile() : left < begin ? begin : int(left);
     }
-    WW_FN bool whole(int j) const { return j >= begin && j + S.vec <= end; }
+    WW_FN bool whole(int j) const { return kLie == rows_lie::whole ? j < end : j >= begin && j + S.vec <= end; }
     WW_FN bool meets(int j) const { return j + S.vec > begin && j < end; }
   };
   static constexpr int bytes_of(int element) { return S.vec * element < 16 ? S.vec * element : 16; }
@@ -171,12 +179,14 @@ template <RowShape S> struct row_group {
 };
 
 template <class Op> constexpr int kRowScratch = Op::kShape.threads > kWave ? 2 * Op::kShape.threads / kWave : 1;
+template <class Op> constexpr rows_lie rows_lie_of = rows_lie::anyhow;
+template <class Op> requires requires { Op::kLie; } constexpr rows_lie rows_lie_of<Op> = Op::kLie;
 template <class Op> WW_FN void run_rows(const typename Op::Params& p, WW_LDS float* scratch) {
   constexpr RowShape S = Op::kShape;
   constexpr int kBlock = S.threads * S.groups;
   int64_t step = int64_t(block_count<kBlock>()) * S.groups;
   int64_t first = int64_t(block_id()) * S.groups + (S.groups > 1 ? thread_id() / S.threads : 0);
-  row_group<S> g{thread_id() % S.threads, scratch, 0};
+  row_group<S, rows_lie_of<Op>> g{thread_id() % S.threads, scratch, 0};
 #pragma unroll 1
   for (int64_t r = first; r < p.programs; r += step) Op::run(g, p, r);
 }

@@ -63,6 +63,7 @@ template <RowShape S, int kWarp> struct row_group {
   static constexpr int64_t rank() { return 0; }
   static constexpr int64_t span() { return 1; }
   using R = real<S>;
+  template <class P> static const P& afresh(const P& p) { return p; }
   lane_values lanes(R x) const {
     lane_values l;
     for (R& y : l.v) y = x;

@@ -29,16 +29,13 @@ template <LayerNormBwdConfig C> struct LayerNormBwd {
     int gamma_kind;         // 1: of type T, 2: float32
     int reserved;
   };
-  template <class V> WW_FN static auto row(const V& v, const Params& p, const row_walk& at, bool in) {
-    auto s = at.of(v, p.space);
-    if (!in) s.n = 0;
+  // Row r of a view, of no elements from row `end` on
+  template <class V> WW_FN static auto row(const V& v, const Params& p, int64_t r, int64_t end) {
+    auto s = row_of(v, p.space, r < end ? r : 0);
+    if (r >= end) s.n = 0;
     return s;
   }
-  // The same tiling, in terms of the row where masks of lanes are scalars: those of its edges, kept over all rows, spilled on gfx90a (clang 19).
-  template <class G> WW_FN static row_tiling fresh(const row_tiling& t, int64_t r) {
-    if constexpr (requires { G::kScalarMasks; }) return {t.n, t.lead + (r < 0 ? 1 : 0), t.size};
-    else return t;
-  }
+  WW_FN static span<R> part_of(const rows_view<R>& v, const Params& p, int64_t program) { return {v.p + program * v.outer[2], p.space.n, 1}; }
   // A row's mean (and what rounding left in it), 1 / deviation, means of g and of g * h; of x * s
   struct measures { R s, mean, rest, root, g, gh; };
   // From sums of d, d^2, g, g * d, where d = x * s - mean
@@ -55,12 +52,10 @@ template <LayerNormBwdConfig C> struct LayerNormBwd {
   template <class G, class V> WW_FN static void times_gamma(G& g, const row_tiling& t, int64_t i, const Params& p, V& v) {
     zip_mixed(g, t, i, v, p.gamma, p.space, 0, p.gamma_kind == 2, [](R a, R b) { return a * b; });
   }
-  template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
+  template <class G> WW_FN static void run(G& g, const Params& given, int64_t program) {
     // Tiles lie as those of the program's own rows do, whatever the rows of x: a thread meets the same columns in every row.
-    const span<R> dgamma{p.dgamma.p + program * p.dgamma.outer[2], p.space.n, 1}, dbeta{p.dbeta.p + program * p.dbeta.outer[2], p.space.n, 1};
-    const row_tiling all = g.tiling(dgamma);
-    const int64_t first = program * p.per, end = first + p.per < p.rows ? first + p.per : p.rows;
-    row_walk at(p.space, first);
+    const row_tiling all = g.tiling(part_of(given.dgamma, given, program));
+    const int64_t first = program * given.per, end = first + given.per < given.rows ? first + given.per : given.rows;
     auto larger = [](R a, R b) { return ww::max(a, ww::abs(b)); };
     auto square = [](R s, R a) { return s + a * a; };
     auto add = [](R s, R a) { return s + a; };
@@ -68,24 +63,24 @@ template <LayerNormBwdConfig C> struct LayerNormBwd {
     measures m;
     if constexpr (C.hold) {
       const int64_t i = g.rank();
-      auto next_x = g.raw(all, i, row(p.x, p, at, kAhead), 0);
-      auto next_dy = g.raw(all, i, row(p.dy, p, at, kAhead), 0);
+      auto next_x = g.raw(all, i, row(given.x, given, first, kAhead ? end : first), 0);
+      auto next_dy = g.raw(all, i, row(given.dy, given, first, kAhead ? end : first), 0);
       auto sum_dy = g.unpack(next_dy);
       map(sum_dy, [](R) { return R(0); });
       auto sum_dyh = sum_dy;
       for (int64_t r = first; r < end; ++r) {
-        const row_tiling t = fresh<G>(all, r);
+        const row_tiling t = g.afresh(all);
+        const Params& p = g.afresh(given);
         if constexpr (!kAhead) {
-          next_x = g.raw(t, i, row(p.x, p, at, true), 0);
-          next_dy = g.raw(t, i, row(p.dy, p, at, true), 0);
+          next_x = g.raw(t, i, row(p.x, p, r, end), 0);
+          next_dy = g.raw(t, i, row(p.dy, p, r, end), 0);
         }
-        const span<T> out = at.of(p.dx, p.space);
-        at.next(p.space);
         auto x = next_x;
         auto dy = next_dy;
         if constexpr (kAhead) {
-          next_x = g.raw(t, i, row(p.x, p, at, r + 1 < end), 0);
-          next_dy = g.raw(t, i, row(p.dy, p, at, r + 1 < end), 0);
+          next_x = g.raw(t, i, row(p.x, p, r + 1, end), 0);
+          const Params& a = g.afresh(given);
+          next_dy = g.raw(t, i, row(a.dy, a, r + 1, end), 0);
         }
         m.s = 1;
         row_sums<R, 4> sums;
@@ -99,7 +94,7 @@ template <LayerNormBwdConfig C> struct LayerNormBwd {
           fold(l, v, add);
           fold(k, v, square);
           auto d = g.unpack(dy);
-          times_gamma(g, t, i, p, d);
+          times_gamma(g, t, i, g.afresh(given), d);
           fold(q, d, add);
           zip(d, v, times);
           fold(o, d, add);
@@ -117,35 +112,42 @@ template <LayerNormBwdConfig C> struct LayerNormBwd {
         auto product = d;
         zip(product, v, times);
         zip(sum_dyh, product, add);
-        times_gamma(g, t, i, p, d);
+        const Params& last = g.afresh(given);
+        times_gamma(g, t, i, last, d);
         zip(d, v, [&](R a, R h) { return ((a - m.g) - h * m.gh) * m.root * m.s; });
-        g.store(t, i, out, d);
+        g.store(t, i, row_of(last.dx, last.space, r), d);
       }
-      g.store(all, i, dgamma, sum_dyh);
-      g.store(all, i, dbeta, sum_dy);
+      const Params& p = g.afresh(given);
+      g.store(all, i, part_of(p.dgamma, p, program), sum_dyh);
+      g.store(all, i, part_of(p.dbeta, p, program), sum_dy);
     } else {
-      for (int64_t r = first; r < end; ++r, at.next(p.space)) {
-        const row_tiling t = fresh<G>(all, r);
-        auto load = [&](int64_t i, const rows_view<const T>& v) { return g.load(t, i, at.of(v, p.space), 0); };
+      const span<R> dgamma = part_of(given.dgamma, given, program), dbeta = part_of(given.dbeta, given, program);
+      for (int64_t r = first; r < end; ++r) {
+        const row_tiling t = g.afresh(all);
+        const Params& p = g.afresh(given);
+        auto load = [&](int64_t i, auto view) {
+          const Params& a = g.afresh(given);
+          return g.load(t, i, row_of(a.*view, a.space, r), 0);
+        };
         m.s = 1;
         row_sums<R, 4> sums;
         for (int attempt = 0; attempt < 2; ++attempt) {
           auto l = g.lanes(0), k = l, q = l, o = l;
           for (int64_t i = 0; i < t.count(); ++i) {
-            auto v = load(i, p.x);
+            auto v = load(i, &Params::x);
             map(v, [&](R a) { return a * m.s; });
             fold(l, v, add);
           }
           m.mean = g.sum(l) * R(p.inverse);
           l = g.lanes(0);
           for (int64_t i = 0; i < t.count(); ++i) {
-            auto v = load(i, p.x);
+            auto v = load(i, &Params::x);
             map(v, [&](R a) { return a * m.s - m.mean; });
             clear_outside(g, t, i, v);
             fold(l, v, add);
             fold(k, v, square);
-            auto d = load(i, p.dy);
-            times_gamma(g, t, i, p, d);
+            auto d = load(i, &Params::dy);
+            times_gamma(g, t, i, g.afresh(given), d);
             fold(q, d, add);
             zip(d, v, times);
             fold(o, d, add);
@@ -153,14 +155,14 @@ template <LayerNormBwdConfig C> struct LayerNormBwd {
           sums = g.sums(l, k, q, o);
           if (attempt || hold(m, sums, p)) break;
           l = g.lanes(0);
-          for (int64_t i = 0; i < t.count(); ++i) fold(l, load(i, p.x), larger);
+          for (int64_t i = 0; i < t.count(); ++i) fold(l, load(i, &Params::x), larger);
           m.s = near_one(g.max(l));
         }
         finish(m, sums, p);
         for (int64_t i = 0; i < t.count(); ++i) {
-          auto v = load(i, p.x);
+          auto v = load(i, &Params::x);
           map(v, [&](R a) { return ((a * m.s - m.mean) - m.rest) * m.root; });
-          auto d = load(i, p.dy);
+          auto d = load(i, &Params::dy);
           // a thread's own earlier sums: no other thread touches them
           auto sum = g.load(t, i, span<const R>{dbeta.p, r > first ? dbeta.n : 0, 1}, 0);
           zip(sum, d, add);
@@ -170,9 +172,9 @@ template <LayerNormBwdConfig C> struct LayerNormBwd {
           sum = g.load(t, i, span<const R>{dgamma.p, r > first ? dgamma.n : 0, 1}, 0);
           zip(sum, product, add);
           g.store(t, i, dgamma, sum);
-          times_gamma(g, t, i, p, d);
+          times_gamma(g, t, i, g.afresh(given), d);
           zip(d, v, [&](R a, R h) { return ((a - m.g) - h * m.gh) * m.root * m.s; });
-          g.store(t, i, at.of(p.dx, p.space), d);
+          g.store(t, i, row_of(g.afresh(given).dx, g.afresh(given).space, r), d);
         }
       }
     }

@@ -12,7 +12,7 @@ struct RmsNormConfig {
 };
 template <RmsNormConfig C> struct RmsNorm {
   static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec, .wide = C.type == dtype::f64};
-  static constexpr int kThreadsPerUnit = C.hold ? 1024 : 512;   // enough rows under way to fill the memory bus; a row that is read again needs more registers
+  static constexpr int kThreadsPerUnit = C.hold ? 1024 : 256;   // enough rows under way to fill the memory bus; a row that is read again needs more registers
   static constexpr bool kSpans = C.span;
   using T = elem<C.type>;
   using R = real<kShape>;

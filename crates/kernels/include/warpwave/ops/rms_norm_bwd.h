@@ -29,55 +29,47 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
     float shift;
     int w_kind;             // 1: of type T, 2: float32
   };
-  // Row r of a view; of no elements from row `end` on
-  template <class V> WW_FN static auto row(const V& v, const Params& p, const row_walk& at, bool in) {
-    auto s = at.of(v, p.space);
-    if (!in) s.n = 0;
+  // Row r of a view, of no elements from row `end` on
+  template <class V> WW_FN static auto row(const V& v, const Params& p, int64_t r, int64_t end) {
+    auto s = row_of(v, p.space, r < end ? r : 0);
+    if (r >= end) s.n = 0;
     return s;
   }
+  WW_FN static span<R> part_of(const Params& p, int64_t program) { return {p.part.p + program * p.part.outer[2], p.space.n, 1}; }
   template <class G> WW_FN static auto weight(G& g, const row_tiling& t, int64_t i, const Params& p) {
     auto w = load_mixed(g, t, i, p.w, p.space, 0, p.w_kind == 2, 0);
     R shift = p.shift;
     map(w, [&](R a) { return a + shift; });
     return w;
   }
-  // The same tiling, in terms of the row where masks of lanes are scalars: those of its edges, kept over all rows, spilled on gfx90a (clang 19).
-  template <class G> WW_FN static row_tiling fresh(const row_tiling& t, int64_t r) {
-    if constexpr (requires { G::kScalarMasks; }) return {t.n, t.lead + (r < 0 ? 1 : 0), t.size};
-    else return t;
-  }
   // Whether the sums of x^2 and g * x hold what the row asks for
   WW_FN static bool hold(R squares, R product, R eps_n) { return squares_hold(squares, eps_n) && ww::abs(product) < R(1e37f); }
-  template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
+  template <class G> WW_FN static void run(G& g, const Params& given, int64_t program) {
     // Tiles lie as those of the program's own row do, whatever the rows of x: a thread meets the same columns in every row.
-    const span<R> part{p.part.p + program * p.part.outer[2], p.space.n, 1};
-    const row_tiling all = g.tiling(part);
-    const int64_t first = program * p.per, end = first + p.per < p.rows ? first + p.per : p.rows;
-    row_walk at(p.space, first);
+    const row_tiling all = g.tiling(part_of(given, program));
+    const int64_t first = program * given.per, end = first + given.per < given.rows ? first + given.per : given.rows;
     auto square = [](R s, R a) { return s + a * a; };
     auto add = [](R s, R a) { return s + a; };
     auto times = [](R a, R b) { return a * b; };
     if constexpr (C.hold) {
       const int64_t i = g.rank();
-      auto w = weight(g, all, i, p);
+      auto w = weight(g, all, i, given);
       auto dw = w;
       map(dw, [](R) { return R(0); });
-      auto next_x = g.raw(all, i, row(p.x, p, at, kAhead), 0);
-      auto next_dy = g.raw(all, i, row(p.dy, p, at, kAhead), 0);
+      auto next_x = g.raw(all, i, row(given.x, given, first, kAhead ? end : first), 0);
+      auto next_dy = g.raw(all, i, row(given.dy, given, first, kAhead ? end : first), 0);
       for (int64_t r = first; r < end; ++r) {
-        const row_tiling t = fresh<G>(all, r);
+        const row_tiling t = g.afresh(all);
+        const Params& p = g.afresh(given);
         if constexpr (!kAhead) {
-          next_x = g.raw(t, i, row(p.x, p, at, true), 0);
-          next_dy = g.raw(t, i, row(p.dy, p, at, true), 0);
+          next_x = g.raw(t, i, row(p.x, p, r, end), 0);
+          next_dy = g.raw(t, i, row(p.dy, p, r, end), 0);
         }
-        const span<T> out = at.of(p.dx, p.space);
-        const span<const T> joins = at.of(p.dsum, p.space);
-        at.next(p.space);
         auto x = next_x;
         auto dy = next_dy;
         if constexpr (kAhead) {
-          next_x = g.raw(t, i, row(p.x, p, at, r + 1 < end), 0);
-          next_dy = g.raw(t, i, row(p.dy, p, at, r + 1 < end), 0);
+          next_x = g.raw(t, i, row(p.x, p, r + 1, end), 0);
+          next_dy = g.raw(t, i, row(p.dy, p, r + 1, end), 0);
         }
         R s = 1;
         row_sums<R, 2> sums;
@@ -104,26 +96,32 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
         zip(dw, product, add);
         zip(q, w, times);
         zip(q, v, [&](R a, R b) { return (a - b * c) * root * s; });
-        if (p.dsum.p != nullptr) zip(q, g.load(t, i, joins, 0), add);
-        g.store(t, i, out, q);
+        const Params& last = g.afresh(given);
+        if (last.dsum.p != nullptr) zip(q, g.load(t, i, row_of(last.dsum, last.space, r), 0), add);
+        g.store(t, i, row_of(last.dx, last.space, r), q);
       }
-      g.store(all, i, part, dw);
+      g.store(all, i, part_of(g.afresh(given), program), dw);
     } else {
-      for (int64_t r = first; r < end; ++r, at.next(p.space)) {
-        const row_tiling t = fresh<G>(all, r);
-        auto load = [&](int64_t i, const rows_view<const T>& v) { return g.load(t, i, at.of(v, p.space), 0); };
+      const span<R> part = part_of(given, program);
+      for (int64_t r = first; r < end; ++r) {
+        const row_tiling t = g.afresh(all);
+        const Params& p = g.afresh(given);
+        auto load = [&](int64_t i, auto view) {
+          const Params& a = g.afresh(given);
+          return g.load(t, i, row_of(a.*view, a.space, r), 0);
+        };
         const R eps = p.eps, inverse = p.inverse, eps_n = p.eps * p.space.n;
         auto l = g.lanes(0), k = g.lanes(0), m = g.lanes(0);
         R s = 1;
         auto measure = [&] {
           l = k = g.lanes(0);
           for (int64_t i = 0; i < t.count(); ++i) {
-            auto x = load(i, p.x);
+            auto x = load(i, &Params::x);
             fold(m, x, [](R a, R b) { return ww::max(a, ww::abs(b)); });
             map(x, [&](R a) { return a * s; });
             fold(l, x, square);
-            auto dy = load(i, p.dy);
-            zip(dy, weight(g, t, i, p), times);
+            auto dy = load(i, &Params::dy);
+            zip(dy, weight(g, t, i, g.afresh(given)), times);
             zip(dy, x, times);
             fold(k, dy, add);
           }
@@ -136,8 +134,8 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
         }
         const R root = inverse_root(sums.x[0], inverse, eps, s), c = sums.x[1] * root * inverse;
         for (int64_t i = 0; i < t.count(); ++i) {
-          auto x = load(i, p.x);
-          auto dy = load(i, p.dy);
+          auto x = load(i, &Params::x);
+          auto dy = load(i, &Params::dy);
           map(x, [&](R a) { return a * s * root; });
           // a thread's own earlier sums: no other thread touches them
           auto dw = g.load(t, i, span<const R>{part.p, r > first ? part.n : 0, 1}, 0);
@@ -145,10 +143,10 @@ template <RmsNormBwdConfig C> struct RmsNormBwd {
           zip(product, x, times);
           zip(dw, product, add);
           g.store(t, i, part, dw);
-          zip(dy, weight(g, t, i, p), times);
+          zip(dy, weight(g, t, i, g.afresh(given)), times);
           zip(dy, x, [&](R a, R b) { return (a - b * c) * root * s; });
-          if (p.dsum.p != nullptr) zip(dy, load(i, p.dsum), add);
-          g.store(t, i, at.of(p.dx, p.space), dy);
+          if (p.dsum.p != nullptr) zip(dy, load(i, &Params::dsum), add);
+          g.store(t, i, row_of(g.afresh(given).dx, g.afresh(given).space, r), dy);
         }
       }
     }

@@ -38,7 +38,8 @@
 //   g.runs(t, i, v, f)                  f(x, at) for each run of kShape.vec neighbours of v = tile i: x[0 .. vec) may be read and written, x[0] is
 //                                       element number `at` of the span (negative, or beyond its end, where the tile sticks out)
 //   g.runs(t, i, v, w, f)               f(x, y, at) over two values
-//   G::kScalarMasks                     there only where masks of lanes live in scalar registers, of which a loop over rows can run out
+//   g.afresh(x)                         x (arguments, a tiling). In a loop over rows it keeps a target from holding for all of them what it could work
+//                                       out anew for each: the scalar registers of AMD run out
 //   g.put(p, x)                         *p = x by one thread of the group, converted to p's type; of a cluster's blocks, rank 0 alone
 //   values: map(v, f), zip(v, w, f)     elementwise, in place / into v. map(v, l, f): f(x, lane value)
 //   lanes: one float per thread         g.lanes(x) makes one; fold(l, v, f): l = f(l, x) over a thread's own elements in order;
@@ -85,28 +86,6 @@ template <class T> WW_FN span<T> row_of(const rows_view<T>& v, const row_space& 
   }
   return {v.p + a * v.outer[0] + b * v.outer[1] + c * v.outer[2], s.n, v.stride};
 }
-
-// Rows one after the other: row_of without a division for each
-struct row_walk {
-  int64_t a, b, c;
-  WW_FN row_walk(const row_space& s, int64_t r) : a(0), b(0), c(r) {
-    if (r >= s.outer[2]) {
-      c = r % s.outer[2];
-      b = r / s.outer[2] % s.outer[1];
-      a = r / s.outer[2] / s.outer[1];
-    }
-  }
-  WW_FN void next(const row_space& s) {
-    if (++c < s.outer[2]) return;
-    c = 0;
-    if (++b < s.outer[1]) return;
-    b = 0;
-    ++a;
-  }
-  template <class T> WW_FN span<T> of(const rows_view<T>& v, const row_space& s) const {
-    return {v.p + a * v.outer[0] + b * v.outer[1] + c * v.outer[2], s.n, v.stride};
-  }
-};
 
 template <class R, int N> struct row_sums { R x[N]; };
 template <class R> struct row_max_sum { R max, sum; };
