@@ -173,8 +173,8 @@ fn camel(name: &str) -> String {
 }
 
 fn backend(tree: &Tree) -> Vec<Finding> {
-    // a word of its own in any code that moves memory
-    const COMMON: &[&str] = &["copy"];
+    // words of their own in any code that moves memory or computes
+    const COMMON: &[&str] = &["add", "cast", "copy", "fill", "transpose"];
     let ops: Vec<(&str, String)> = tree.ops().into_iter().filter(|o| !COMMON.contains(o)).map(|o| (o, camel(o))).collect();
     let names = |line: &str| {
         let is = |w: &str| ops.iter().find(|(op, camel)| w == *op || w == camel.as_str() || w.strip_prefix("ww_").is_some_and(|r| r.starts_with(op)));

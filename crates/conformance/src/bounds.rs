@@ -155,6 +155,10 @@ fn accepted_of_reference(op: &dyn Op, dtype: DType, wide: &Valid, loss: Loss) ->
     let mut accepted = true;
     for (problem, over_rows) in std::iter::once((wide, false)).chain(tall.as_ref().map(|p| (p, true))) {
         let images = inputs(op, problem, Family::Spikes, 11, &Options::default());
+        // nothing that could be lost
+        if images.iter().all(Option::is_none) {
+            return Ok(None);
+        }
         let Some((main, desc)) = problem.operands.iter().enumerate().find_map(|(i, d)| Some((i, d.as_ref()?))) else { continue };
         let n = desc.shape.last().copied().unwrap_or(1).max(1);
         let rows = desc.len() / n;

@@ -89,8 +89,8 @@ impl DType {
         match self {
             DType::F64 => out[..8].copy_from_slice(&x.to_le_bytes()),
             DType::F32 => out[..4].copy_from_slice(&(x as f32).to_le_bytes()),
-            DType::F16 => out[..2].copy_from_slice(&f16::from_f64(x).to_le_bytes()),
-            DType::BF16 => out[..2].copy_from_slice(&bf16::from_f64(x).to_le_bytes()),
+            DType::F16 => out[..2].copy_from_slice(&f16::from_f32(to_odd(x)).to_le_bytes()),
+            DType::BF16 => out[..2].copy_from_slice(&bf16::from_f32(to_odd(x)).to_le_bytes()),
             DType::I64 => out[..8].copy_from_slice(&(x as i64).to_le_bytes()),
             DType::I32 => out[..4].copy_from_slice(&(x as i32).to_le_bytes()),
         }
@@ -114,6 +114,17 @@ impl DType {
     }
 }
 
+/// `x` as a float32, the odd neighbour where it is inexact: a second rounding then gives what one alone would (Boldo and Melquiond, 2005).
+/// `half` 2 rounds a float64 by its upper 32 bits alone.
+fn to_odd(x: f64) -> f32 {
+    let y = x as f32;
+    if f64::from(y) == x || x.is_nan() {
+        return y;
+    }
+    let beyond = f64::from(y).abs() > x.abs();
+    f32::from_bits((y.to_bits() - u32::from(beyond)) | 1)
+}
+
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -124,5 +135,31 @@ impl std::str::FromStr for DType {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
         DType::ALL.into_iter().find(|d| d.name() == s).ok_or_else(|| format!("unknown dtype `{s}`"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_bits_are_rounded_once() {
+        // beside a tie by the last digit of a float64, and by one that a float32 does not hold
+        let tie = 1.0 + 1.0 / 256.0;
+        assert_eq!(DType::BF16.round(tie), 1.0);
+        for near in [f64::EPSILON, 1e-9, f64::from(f32::EPSILON)] {
+            assert_eq!(DType::BF16.round(tie + near), 1.0 + 1.0 / 128.0, "{near}");
+            assert_eq!(DType::BF16.round(tie + 1.0 / 128.0 - near), 1.0 + 1.0 / 128.0, "{near}");
+        }
+        let tie = 1.0 + 1.0 / 2048.0;
+        assert_eq!((DType::F16.round(tie), DType::F16.round(tie + 1e-12)), (1.0, 1.0 + 1.0 / 1024.0));
+        // half of the smallest value, and of the step behind the largest
+        let least = DType::F16.min_subnormal() / 2.0;
+        assert_eq!((DType::F16.round(least), DType::F16.round(least * (1.0 + 1e-15))), (0.0, 2.0 * least));
+        assert_eq!((DType::F16.round(65520.0), DType::F16.round(65520.0 - 1e-9)), (f64::INFINITY, 65504.0));
+        for t in [DType::F16, DType::BF16] {
+            assert_eq!((t.round(1e-300), t.round(-1e300), t.round(f64::INFINITY)), (0.0, f64::NEG_INFINITY, f64::INFINITY));
+            assert!(t.round(f64::NAN).is_nan());
+        }
     }
 }

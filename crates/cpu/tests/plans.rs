@@ -159,6 +159,121 @@ fn attention() {
 }
 
 #[test]
+fn cast() {
+    for from in ["f32", "f16", "bf16", "f64"] {
+        for to in ["f32", "f16", "bf16", "f64"] {
+            check(&format!("cast x={from}[5,701]:703,1+1 out={to}[5,701]"));
+            check(&format!("cast x={from}[701,5]:1,701 out={to}[701,5]:8,1+3"));
+        }
+        check(&format!("cast x={from}[3,4,5] to=bf16"));
+    }
+}
+
+#[test]
+fn fill() {
+    for t in ["f32", "f16", "bf16", "f64"] {
+        check(&format!("fill out={t}[5000]+1 value=0.1"));
+        check(&format!("fill out={t}[3,5,701]:1,3,15 value=-1e-40"));
+        check(&format!("fill out={t}[2,3]:9,2 value=nan"));
+    }
+}
+
+#[test]
+fn add() {
+    for t in ["f32", "f16", "bf16", "f64"] {
+        for (x, y) in [("3,5,70", "70"), ("3,5,70", "5,1"), ("1,5,1", "3,1,70"), ("70", "3,5,1"), ("", "3,70"), ("3,1,70", "1,5,70"), ("0,4", "1")] {
+            check(&format!("add x={t}[{x}] y={t}[{y}]"));
+        }
+        check(&format!("add x={t}[7,9]:1,7 y={t}[9]:3+2 out={t}[7,9]:20,2+1"));
+    }
+    for t in ["f16", "bf16"] {
+        for (a, b, out) in [(t, "f32", "f32"), ("f32", t, t), (t, t, "f32"), ("f32", "f32", t)] {
+            check(&format!("add x={a}[3,5,70]+1 y={b}[70] out={out}[3,5,70]:400,71,1"));
+        }
+    }
+}
+
+#[test]
+fn dropout() {
+    let draw = "p=0.3 seed=-5 offset=3";
+    for t in ["f32", "f16", "bf16", "f64"] {
+        check(&format!("dropout x={t}[5000]+1 {draw}"));
+        check(&format!("relu_dropout x={t}[3,5,701]:7000,1402,2+1 {draw} first=17179869183"));
+        check(&format!("dropout_bwd dy={t}[3,5,701] {draw} dx={t}[3,5,701]:4000,720,1+3"));
+        check(&format!("relu_dropout_bwd x={t}[33,70]:1,33 dy={t}[33,70] {draw} first=2"));
+    }
+}
+
+/// One bit for each element of the output: whether it is 0. Inputs as [`values`] gives them are not.
+fn dropped(op: &dyn Op, p: &Valid, plan: &warpwave_core::Plan, device: &CpuDevice) -> Vec<bool> {
+    let output = p.outputs().next().unwrap();
+    let desc = p.operands[output].as_ref().unwrap();
+    let bytes = run(device, device.queue().unwrap().as_ref(), op, p, plan).swap_remove(output);
+    let at = |i| ((desc.offset + desc.position(i)) * desc.dtype.size()) as usize;
+    (0..desc.len()).map(|i| desc.dtype.decode(&bytes[at(i)..]) == 0.0).collect()
+}
+
+fn masks(text: &str) -> Vec<Vec<bool>> {
+    let (op, p) = valid(text);
+    let mut all = Vec::new();
+    for width in [WarpWidth::W32, WarpWidth::W64] {
+        let device = CpuDevice::new(width, Schedule::Late);
+        for plan in op.plans(&p, device.caps()).unwrap() {
+            all.push(dropped(op, &p, &plan, &device));
+        }
+    }
+    all
+}
+
+/// The mask is that of the seed, the offset and the element's number alone: of no plan, warp, dtype, layout, split, nor direction.
+#[test]
+fn a_dropout_mask_has_one_source() {
+    let draw = "p=0.25 seed=81985529216486895 offset=2";
+    let want = masks(&format!("dropout x=f32[7,1001] {draw}")).swap_remove(0);
+    let rate = want.iter().filter(|d| **d).count() as f64 / 7007.0;
+    assert!((rate - 0.25).abs() < 0.026, "{rate}");
+    for text in [
+        "dropout x=f32[7,1001]",
+        "dropout x=f64[7,1001]",
+        "dropout x=bf16[7,1001]+3",
+        "dropout x=f32[7,1001]:1,7 out=f32[7,1001]:1002,1+1",
+        "dropout x=f32[7,1001]:1,7 out=f32[7,1001]:1,7",
+        "dropout x=f32[7,7,11,13]",
+        "relu_dropout x=f32[7,1001] relu=false",
+        "dropout_bwd dy=f16[7,1001]",
+        "dropout_bwd dy=f32[7,1001]:1,7 dx=f32[7,1001]:2002,2",
+    ] {
+        for mask in masks(&format!("{text} {draw}")) {
+            assert!(mask == want, "{text}");
+        }
+    }
+    // rows and odd pieces by themselves
+    for (first, n) in [(0u64, 1001u64), (1001, 1001), (3003, 2002), (5, 1), (6, 3), (11, 700)] {
+        for mask in masks(&format!("dropout x=f32[{n}] {draw} first={first}")) {
+            assert!(mask == want[first as usize..][..n as usize], "{first} {n}");
+        }
+    }
+    for other in ["p=0.25 seed=81985529216486895 offset=3", "p=0.25 seed=3 offset=2"] {
+        assert!(masks(&format!("dropout x=f32[7,1001] {other}")).iter().all(|m| *m != want), "{other}");
+    }
+    // what one plan drops at one rate, it drops at every higher one
+    let more = masks("dropout x=f32[7,1001] p=0.5 seed=81985529216486895 offset=2").swap_remove(0);
+    assert!(want.iter().zip(more).all(|(&d, e)| !d || e));
+}
+
+/// relu_dropout and its gradient keep the same elements, which are those of dropout among the positive ones.
+#[test]
+fn a_gradient_has_the_mask_of_its_forward() {
+    let (_, p) = valid("relu_dropout x=f32[3000] p=0.5 seed=9");
+    let x = values(p.operands[0].as_ref().unwrap(), 1);
+    let drop = masks("dropout x=f32[3000] p=0.5 seed=9").swap_remove(0);
+    let want: Vec<bool> = x.iter().zip(drop).map(|(&x, d)| x <= 0.0 || d).collect();
+    for text in ["relu_dropout x=f32[3000] p=0.5 seed=9", "relu_dropout_bwd x=f32[3000] dy=f32[3000] p=0.5 seed=9"] {
+        assert!(masks(text).iter().all(|m| *m == want), "{text}");
+    }
+}
+
+#[test]
 fn every_variant_is_linked_in() {
     for target in [warpwave_core::Target::Host32, warpwave_core::Target::Host64] {
         for v in warpwave_kernels::variants(target) {

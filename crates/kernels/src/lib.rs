@@ -7,6 +7,7 @@
 mod activation;
 mod column_sum;
 mod norm_bwd;
+mod dropout;
 pub mod ops;
 mod pointwise;
 mod rows;

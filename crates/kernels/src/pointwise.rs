@@ -2,7 +2,7 @@
 
 use crate::rows::{RowShape, expect, floats, launch, max_lead, rows_of, variant, vec_of};
 use warpwave_core::{
-    Arg, ArgType, BuildSet, DType, DescError, DeviceCaps, KernelId, Param, Plan, Problem, Role, RowSpace, RowsView, Step, Target, TensorDesc,
+    Arg, ArgType, BuildSet, DType, DescError, DeviceCaps, KernelId, Param, Plan, Problem, Role, RowSpace, RowsView, Rule, Step, Target, TensorDesc,
     Unsupported, Valid, Variant, Workspace,
 };
 
@@ -37,18 +37,39 @@ pub(crate) fn variants(
     common: bool,
     target: Target,
 ) -> Vec<Variant> {
-    let one = |(i, s): (usize, RowShape)| {
+    variants_in(&shapes(vec), kernel, (tag, flag), [before, behind], common, target)
+}
+
+/// The same for other shapes; the first is the most used.
+pub(crate) fn variants_in(
+    shapes: &[RowShape],
+    kernel: Kernel,
+    (tag, flag): (&str, &str),
+    [before, behind]: [&str; 2],
+    common: bool,
+    target: Target,
+) -> Vec<Variant> {
+    let one = |(i, &s): (usize, &RowShape)| {
         let fields = format!("{before}.threads = {}, .groups = {}, .chunks = {}, .vec = {}{behind}", s.threads, s.groups, s.chunks, s.vec);
         let set = if common && i == 0 { BuildSet::Ci } else { BuildSet::Full };
         variant(id(kernel, tag, flag, s, target), s, kernel.header, kernel.names, fields, set)
     };
-    shapes(vec).into_iter().enumerate().map(one).collect()
+    shapes.iter().enumerate().map(one).collect()
 }
 
 /// The instantiations for each dtype of a target.
 pub(crate) fn variants_by_dtype(kernel: Kernel, flags: &[(&str, &str)], target: Target) -> Vec<Variant> {
     let of = |d: DType, (flag, fields): (&str, &str)| {
         variants(kernel, (d.name(), flag), vec_of(d), [&format!(".type = ww::dtype::{d}, "), fields], d == DType::BF16, target)
+    };
+    floats(target).iter().flat_map(|&d| flags.iter().flat_map(move |&f| of(d, f))).collect()
+}
+
+/// The same for other shapes, by the elements of 16 bytes.
+pub(crate) fn variants_by_dtype_in(shapes: fn(u32) -> [RowShape; 2], kernel: Kernel, flags: &[(&str, &str)], target: Target) -> Vec<Variant> {
+    let of = |d: DType, (flag, fields): (&str, &str)| {
+        let type_field = format!(".type = ww::dtype::{d}, ");
+        variants_in(&shapes(vec_of(d)), kernel, (d.name(), flag), [&type_field, fields], d == DType::BF16, target)
     };
     floats(target).iter().flat_map(|&d| flags.iter().flat_map(move |&f| of(d, f))).collect()
 }
@@ -133,6 +154,21 @@ pub(crate) fn infer(p: Problem, shape: Option<Vec<u64>>) -> Problem {
 pub(crate) fn plans(
     p: &Valid,
     caps: &DeviceCaps,
+    kernel: (Kernel, &str),
+    dtypes: &[DType],
+    layout: Layout,
+    args: Vec<(&'static str, Arg)>,
+    more: &[(&'static str, Arg)],
+) -> Result<Vec<Plan>, Unsupported> {
+    plans_in(shapes, p, caps, kernel, dtypes, layout, args, more)
+}
+
+/// The same for other shapes, by the elements of 16 bytes.
+#[allow(clippy::too_many_arguments, reason = "as many as a launch has")]
+pub(crate) fn plans_in(
+    shapes: fn(u32) -> [RowShape; 2],
+    p: &Valid,
+    caps: &DeviceCaps,
     (kernel, flag): (Kernel, &str),
     dtypes: &[DType],
     layout: Layout,
@@ -165,6 +201,33 @@ pub(crate) fn plans(
     Ok(shapes.map(plan).into())
 }
 
+/// The shape that operands have together, dimensions of extent 1 repeated.
+///
+/// # Errors
+/// Extents that differ.
+pub(crate) fn broadcast(p: &Problem, names: &[&'static str]) -> Result<Vec<u64>, DescError> {
+    let mut all: Vec<u64> = Vec::new();
+    for &name in names {
+        let Some(d) = p.operand(name) else { continue };
+        let missing = d.rank().saturating_sub(all.len());
+        all.splice(0..0, std::iter::repeat_n(1, missing));
+        let skip = all.len() - d.rank();
+        for (a, &n) in all[skip..].iter_mut().zip(&d.shape) {
+            if *a == 1 {
+                *a = n;
+            } else if n != 1 && n != *a {
+                return Err(DescError {
+                    operand: name,
+                    rule: Rule::ShapeMatches,
+                    got: d.to_string(),
+                    expected: format!("an extent of 1 or {a}, not {n}"),
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
 /// The arguments of some views, by name.
 pub(crate) fn view_args(names: &[&'static str], layout: &Layout) -> Vec<(&'static str, Arg)> {
     names.iter().copied().zip(layout.views.iter().cloned().map(Arg::Rows)).collect()
@@ -174,3 +237,72 @@ pub(crate) fn view_args(names: &[&'static str], layout: &Layout) -> Vec<(&'stati
 pub(crate) fn no_view() -> Arg {
     Arg::Rows(RowsView { buffer: None, stride: 1, outer: [0; 3] })
 }
+
+/// Implements `Op` for an elementwise op of a family: a module with `KERNEL`,
+/// `PARAMS`, `infer`, `check`, `plan_all`, `variants`, `example`, `in_place` and `exact`. Behind a semicolon: more of `Op`.
+macro_rules! pointwise {
+    ($(#[$doc:meta])* $type:ident, $name:literal, $header:literal, $($family:ident)::+, $operands:ident, $attrs:ident $(; $($more:tt)*)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $type;
+
+        const SIGNATURE: warpwave_core::Signature =
+            warpwave_core::Signature { op: $name, operands: crate::$($family)::+::$operands, attrs: crate::$($family)::+::$attrs };
+
+        impl warpwave_core::Op for $type {
+            fn signature(&self) -> warpwave_core::Signature {
+                SIGNATURE
+            }
+
+            fn infer(&self, p: warpwave_core::Problem) -> Result<warpwave_core::Problem, warpwave_core::DescError> {
+                crate::$($family)::+::infer(p)
+            }
+
+            fn check(&self, p: &warpwave_core::Problem) -> Result<(), warpwave_core::DescError> {
+                crate::$($family)::+::check(p)
+            }
+
+            fn plans(
+                &self,
+                p: &warpwave_core::Valid,
+                caps: &warpwave_core::DeviceCaps,
+            ) -> Result<Vec<warpwave_core::Plan>, warpwave_core::Unsupported> {
+                crate::$($family)::+::plan_all(p, caps)
+            }
+
+            fn variants(&self, target: warpwave_core::Target) -> Vec<warpwave_core::Variant> {
+                debug_assert_eq!($header, crate::$($family)::+::KERNEL.header);
+                crate::$($family)::+::variants(target)
+            }
+
+            fn params(&self, kernel: &str) -> &'static [warpwave_core::Param] {
+                if kernel == crate::$($family)::+::KERNEL.name { crate::$($family)::+::PARAMS } else { &[] }
+            }
+
+            fn reference(
+                &self,
+                p: &warpwave_core::Problem,
+                inputs: &[warpwave_core::Source<'_>],
+                _: usize,
+                ranges: &[std::ops::Range<u64>],
+            ) -> Vec<warpwave_core::Approx> {
+                reference::reference(p, inputs, ranges)
+            }
+
+            fn in_place(&self, p: &warpwave_core::Problem, output: usize, input: usize) -> bool {
+                crate::$($family)::+::in_place(p, output, input)
+            }
+
+            fn example(&self, outer: &[u64], n: u64, pick: &mut dyn FnMut(usize) -> usize) -> Option<warpwave_core::Problem> {
+                Some(crate::$($family)::+::example(warpwave_core::Problem::new(SIGNATURE), outer, n, pick))
+            }
+
+            fn exact(&self, p: &warpwave_core::Problem) -> bool {
+                crate::$($family)::+::exact(p)
+            }
+
+            $($($more)*)?
+        }
+    };
+}
+pub(crate) use pointwise;

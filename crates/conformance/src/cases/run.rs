@@ -105,7 +105,7 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
         "vector_add" | "softmax" | "log_softmax" => &["n", "rows", "cols", "N", "C", "H", "W"],
         "matmul" => &["B", "M", "N", "K"],
         "rms_norm" | "rms_norm_bwd" | "add_rms_norm" | "layer_norm" => &["M", "N", "T", "Hh"],
-        "relu_dropout" | "gelu" | "gelu_bwd" => &["n"],
+        "relu_dropout" | "relu_dropout_bwd" | "dropout" | "dropout_bwd" | "gelu" | "gelu_bwd" => &["n"],
         _ => return Err(format!("the case runner has no shapes for {op}")),
     };
     if let Some(name) = params.keys().find(|k| !known.contains(&k.as_str())) {

@@ -3,6 +3,7 @@
 #include <warpwave/ops/copy.h>
 #include <warpwave/ops/softmax.h>
 #include <warpwave/ops/vector_add.h>
+#include <warpwave/tile/philox.h>
 using namespace ww;
 
 // The order of additions, spelled out with a butterfly over all lanes.
@@ -138,4 +139,30 @@ TEST(vector_add_and_copy_between_layouts) {
   EXPECT(host::programs<Move>(&c, ceil_div(int(c.programs), 2)) == c.programs);
   host::run<Move, 64>(&c, 0, c.programs);
   EXPECT(same_bits(out, again));
+}
+// Known answers of Random123 1.09, kat_vectors
+TEST(philox_known_answers) {
+  auto is = [](philox_block r, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    EXPECT(r.w[0] == a && r.w[1] == b && r.w[2] == c && r.w[3] == d);
+  };
+  is(philox(0, 0, 0), 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8);
+  is(philox(~0ull, ~0ull, ~0ull), 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd);
+  is(philox(0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e), 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1);
+}
+template <int kCount> static void words_from(int64_t index) {
+  auto one = [](int64_t i) { return philox(7, uint64_t(i >> 2), 9).w[i & 3]; };
+  uint32_t w[kCount], v[kCount];
+  random_words<false>(w, 7, 9, index);
+  for (int e = 0; e < kCount; ++e) EXPECT(w[e] == one(index + e), std::to_string(index) + " " + std::to_string(e));
+  if (index % 4) return;
+  random_words<true>(v, 7, 9, index);
+  for (int e = 0; e < kCount; ++e) EXPECT(v[e] == w[e]);
+}
+TEST(random_words_by_place) {
+  for (int64_t at : {0ll, 1ll, 2ll, 3ll, 4ll, 7ll, (1ll << 34) - 2}) {
+    words_from<1>(at);
+    words_from<2>(at);
+    words_from<4>(at);
+    words_from<8>(at);
+  }
 }

@@ -2,9 +2,14 @@
 
 use warpwave_core::Op;
 
+pub mod add;
 pub mod add_rms_norm;
 pub mod add_rms_norm_bwd;
 pub mod attention;
+pub mod cast;
+pub mod dropout;
+pub mod dropout_bwd;
+pub mod fill;
 pub mod gelu;
 pub mod gelu_bwd;
 pub mod layer_norm;
@@ -13,6 +18,8 @@ pub mod log_softmax;
 pub mod matmul;
 pub mod relu;
 pub mod relu_bwd;
+pub mod relu_dropout;
+pub mod relu_dropout_bwd;
 pub mod relu_squared;
 pub mod relu_squared_bwd;
 pub mod rms_norm;
@@ -44,5 +51,12 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &silu_bwd::SiluBwd,
     &gelu::Gelu,
     &gelu_bwd::GeluBwd,
+    &cast::Cast,
+    &fill::Fill,
+    &add::Add,
+    &dropout::Dropout,
+    &dropout_bwd::DropoutBwd,
+    &relu_dropout::ReluDropout,
+    &relu_dropout_bwd::ReluDropoutBwd,
     &roof::Roof,
 ];

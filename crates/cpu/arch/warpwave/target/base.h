@@ -112,6 +112,7 @@ WW_FN float min(float a, float b) { return a < b ? a : b != b ? a : b; }
 WW_FN float sqrt(float x) { return std::sqrt(x); }
 WW_FN float abs(float x) { return std::fabs(x); }
 WW_FN float fma(float a, float b, float c) { return std::fma(a, b, c); }
+WW_FN uint64_t multiply_wide(uint32_t a, uint32_t b) { return uint64_t(a) * b; }
 WW_FN void store_relaxed(int32_t* p, int32_t x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }   // programs run side by side
 
 

@@ -6,11 +6,11 @@
 namespace ww {
 
 struct philox_block { uint32_t w[4]; };
-WW_FN constexpr philox_block philox(uint64_t seed, uint64_t counter, uint64_t offset) {
+WW_FN philox_block philox(uint64_t seed, uint64_t counter, uint64_t offset) {
   uint32_t a = uint32_t(counter), b = uint32_t(counter >> 32), c = uint32_t(offset), d = uint32_t(offset >> 32);
   uint32_t k = uint32_t(seed), l = uint32_t(seed >> 32);
   for (int round = 0; round < 10; ++round) {
-    uint64_t x = uint64_t(a) * 0xd2511f53u, y = uint64_t(c) * 0xcd9e8d57u;
+    const uint64_t x = ww::multiply_wide(a, 0xd2511f53u), y = ww::multiply_wide(c, 0xcd9e8d57u);
     a = uint32_t(y >> 32) ^ b ^ k;
     b = uint32_t(y);
     c = uint32_t(x >> 32) ^ d ^ l;
@@ -22,26 +22,22 @@ WW_FN constexpr philox_block philox(uint64_t seed, uint64_t counter, uint64_t of
 }
 
 // w[e] = the word of element index + e. All four words of a block are used; elements that begin within one cost one block more.
-template <int kCount> WW_FN constexpr void random_words(uint32_t (&w)[kCount], uint64_t seed, uint64_t offset, int64_t index) {
-  constexpr int kBlocks = (kCount + 3) / 4;
+// kAligned: index is a multiple of 4.
+template <bool kAligned, int kCount> WW_FN void random_words(uint32_t (&w)[kCount], uint64_t seed, uint64_t offset, int64_t index) {
+  constexpr int kBlocks = (kCount + 3) / 4 + (kAligned ? 0 : 1);
   const uint64_t first = uint64_t(index >> 2);
-  const int skip = int(index & 3);
-  if (kCount % 4 == 0 && skip == 0) {
-    for (int j = 0; j < kBlocks; ++j) {
-      const philox_block r = philox(seed, first + uint64_t(j), offset);
-      for (int e = 0; e < 4; ++e)
-        if (4 * j + e < kCount) w[4 * j + e] = r.w[e];
-    }
-    return;
-  }
-  uint32_t all[4 * kBlocks + 4] = {};
-  for (int j = 0; j < kBlocks + 1; ++j) {
+  uint32_t all[4 * kBlocks + 2] = {};
+  for (int j = 0; j < kBlocks; ++j) {
     const philox_block r = philox(seed, first + uint64_t(j), offset);
     for (int e = 0; e < 4; ++e) all[4 * j + e] = r.w[e];
   }
-  // selects by the bits of skip, not an index: arrays that are indexed leave the registers
-  for (int j = 0; j < kCount + 2; ++j) all[j] = skip & 2 ? all[j + 2] : all[j];
-  for (int j = 0; j < kCount; ++j) w[j] = skip & 1 ? all[j + 1] : all[j];
+  if constexpr (!kAligned) {
+    // selects by the bits of skip, not an index: arrays that are indexed leave the registers
+    const int skip = int(index & 3);
+    for (int j = 0; j < kCount + 1; ++j) all[j] = skip & 2 ? all[j + 2] : all[j];
+    for (int j = 0; j < kCount; ++j) all[j] = skip & 1 ? all[j + 1] : all[j];
+  }
+  for (int j = 0; j < kCount; ++j) w[j] = all[j];
 }
 
 }  // namespace ww
