@@ -8,6 +8,7 @@
 #include <warpwave/ops/matmul.h>
 #include <warpwave/ops/matmul_reduce.h>
 #include <warpwave/ops/softmax.h>
+#include <warpwave/ops/transpose.h>
 #include <warpwave/ops/vector_add.h>
 using namespace ww;
 namespace {
@@ -299,6 +300,40 @@ template <dtype D, int kDim, int kKv, int kRows, int kStages> void attention_all
   each(70, 1, 0);
 }
 
+template <dtype D, int kSide> void transpose(int rows, int cols, int pad, int shift, bool columns) {
+  using T = elem<D>;
+  using Op = Transpose<TransposeConfig{.bytes = sizeof(T), .threads = 256, .side = kSide}>;
+  using W = typename Op::W;
+  matrix<T> x(2, rows, cols, pad, shift), out(2, columns ? rows : cols, columns ? cols : rows, pad, shift);
+  x.fill(uniform);
+  out.fill([] { return 7.f; });
+  typename Op::Params p{};
+  p.x = {reinterpret_cast<const W*>(x.p), 1, {0, x.plane, x.pitch}};
+  p.out = {reinterpret_cast<W*>(out.p), columns ? out.pitch : 1, {0, out.plane, columns ? 1 : out.pitch}};
+  p.space = {cols, {1, 2, rows}};
+  p.tiles_m = (rows + kSide - 1) / kSide;
+  p.tiles_n = (cols + kSide - 1) / kSide;
+  p.programs = 2 * p.tiles_m * p.tiles_n;
+  launch<Op>(p, 3);
+  int wrong = 0;
+  for (int b = 0; b < 2; ++b)
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < cols; ++c) wrong += to_float(x.at(b, r, c)) != to_float(columns ? out.at(b, r, c) : out.at(b, c, r));
+  char what[100];
+  snprintf(what, sizeof what, "transpose dtype %d side %d: %d x %d pad %d shift %d columns %d", int(D), kSide, rows, cols, pad, shift, columns);
+  check(wrong == 0, what, wrong, 0);
+}
+template <dtype D, int kSide> void transpose_all() {
+  for (int pad : {0, 3, 8})
+    for (int shift : {0, 1}) {
+      transpose<D, kSide>(kSide, kSide, pad, shift, false);
+      transpose<D, kSide>(2 * kSide + 8, kSide - 8, pad, shift, false);
+      transpose<D, kSide>(kSide + 5, 3 * kSide + 1, pad, shift, false);
+      transpose<D, kSide>(9 * kSide + 1, 2, pad, shift, false);
+      transpose<D, kSide>(3, 40, pad, shift, true);
+    }
+}
+
 // the primitives that no op uses yet
 struct PutProbe {
   static constexpr int kGroups = 1, kGroupM = 64;
@@ -358,6 +393,10 @@ int main() {
   rows_all<dtype::bf16, 8>();
   rows_all<dtype::f16, 8>();
   rows_all<dtype::f32, 4>();
+  transpose_all<dtype::bf16, 64>();
+  transpose_all<dtype::bf16, 128>();
+  transpose_all<dtype::f32, 32>();
+  transpose_all<dtype::f32, 64>();
   attention_all<dtype::bf16, 64, 64, 64, 2>();
   attention_all<dtype::f16, 128, 64, 128, 1>();
   attention_all<dtype::bf16, 72, 32, 64, 1>();

@@ -194,6 +194,26 @@ fn add() {
 }
 
 #[test]
+fn transpose() {
+    for t in ["f32", "f16", "bf16", "f64"] {
+        for (rows, cols) in [(1, 1), (1, 700), (64, 64), (65, 63), (127, 130), (200, 17), (300, 1)] {
+            check(&format!("transpose x={t}[{rows},{cols}]"));
+            check(&format!(
+                "transpose x={t}[2,{rows},{cols}]:{},{},1+3 out={t}[2,{cols},{rows}]:{},{},1+1",
+                900 * rows,
+                cols + 8,
+                999 * cols,
+                rows + 3
+            ));
+            check(&format!("transpose x={t}[{rows},{cols}]:1,{rows} out={t}[{cols},{rows}]"));
+            check(&format!("transpose x={t}[{rows},{cols}]:0,1 out={t}[{cols},{rows}]:2,{}", 2 * cols + 5));
+        }
+        check(&format!("transpose x={t}[3,4,70,5]:5000,1200,9,1"));
+        check(&format!("transpose x={t}[3,0,5]"));
+    }
+}
+
+#[test]
 fn dropout() {
     let draw = "p=0.3 seed=-5 offset=3";
     for t in ["f32", "f16", "bf16", "f64"] {

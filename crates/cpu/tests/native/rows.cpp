@@ -2,6 +2,7 @@
 #include <cmath>
 #include <warpwave/ops/copy.h>
 #include <warpwave/ops/softmax.h>
+#include <warpwave/ops/transpose.h>
 #include <warpwave/ops/vector_add.h>
 #include <warpwave/tile/philox.h>
 using namespace ww;
@@ -165,4 +166,38 @@ TEST(random_words_by_place) {
     words_from<4>(at);
     words_from<8>(at);
   }
+}
+template <TransposeShape S> static void transpose_banks() {
+  using L = transpose_layout<S>;
+  std::vector<int> times(L::kSize / 16, 0);
+  for (int r = 0; r < S.side; ++r)
+    for (int q = 0; q < L::kChunks; ++q) {
+      EXPECT(L::place(r, q) % 16 == 0);
+      times[size_t(L::place(r, q) / 16)]++;
+    }
+  for (int t : times) EXPECT(t == 1, "two chunks in one place");
+  auto distinct = [](const std::vector<int>& banks) {
+    for (size_t i = 0; i < banks.size(); ++i)
+      for (size_t j = 0; j < i; ++j) EXPECT(banks[i] != banks[j], "a bank twice");
+  };
+  for (int r = 0; r < S.side; ++r)
+    for (int q0 = 0; q0 < L::kChunks; q0 += 8) {
+      std::vector<int> banks;
+      for (int q = q0; q < q0 + 8; ++q) banks.push_back(L::place(r, q) / 16 % 8);
+      distinct(banks);
+    }
+  for (int q = 0; q < L::kChunks; ++q)
+    for (int k0 = 0; k0 < L::kChunks; k0 += 8)
+      for (int j = 0; j < L::kVec; ++j) {
+        std::vector<int> banks;
+        for (int k = k0; k < k0 + 8; ++k)
+          for (int word = 0; word < 4; ++word) banks.push_back((L::place(k * L::kVec + j, q) / 4 + word) % 32);
+        distinct(banks);
+      }
+}
+TEST(transposed_tiles_have_no_bank_conflicts) {
+  transpose_banks<TransposeShape{.threads = 256, .side = 128, .bytes = 2}>();
+  transpose_banks<TransposeShape{.threads = 256, .side = 64, .bytes = 2}>();
+  transpose_banks<TransposeShape{.threads = 256, .side = 64, .bytes = 4}>();
+  transpose_banks<TransposeShape{.threads = 256, .side = 32, .bytes = 4}>();
 }

@@ -1,6 +1,6 @@
 //! Change of element type.
 
-use crate::pointwise::{Kernel, SPACE, layout, plans_in, variants_in, view_args};
+use crate::pointwise::{Kernel, Layout, SPACE, layout, plans_in, variants_in, view_args};
 use crate::rows::{EXAMPLES, RowShape, expect, floats};
 use warpwave_core::{
     Arg, ArgType, AttrKind, AttrSpec, DType, DescError, DeviceCaps, Family, OperandSpec, Param, Plan, Problem, Role, Rule, Target, TensorDesc,
@@ -72,15 +72,20 @@ fn plan_all(p: &Valid, caps: &DeviceCaps) -> Result<Vec<Plan>, Unsupported> {
     if let Some(d) = [x.dtype, out.dtype].into_iter().find(|d| !floats(caps.target).contains(d)) {
         return Err(Unsupported { op: "cast", target: caps.target, what: format!("no kernel for {d}") });
     }
+    by_rows(p, caps, x.dtype, out.dtype, rows)
+}
+
+/// Plans that bring operand `x` to operand `out` of a problem element by element, as a layout has them.
+pub(crate) fn by_rows(p: &Valid, caps: &DeviceCaps, from: DType, to: DType, rows: Layout) -> Result<Vec<Plan>, Unsupported> {
     // enumerators of ww::dtype
-    let to = match out.dtype {
+    let to = match to {
         DType::F32 => 0,
         DType::F16 => 1,
         DType::BF16 => 2,
         _ => 3,
     };
     let args = view_args(&["x", "out"], &rows);
-    plans_in(shapes, p, caps, (KERNEL, ""), &[x.dtype], rows, args, &[("to", Arg::I32(to)), ("reserved", Arg::I32(0))])
+    plans_in(shapes, p, caps, (KERNEL, ""), &[from], rows, args, &[("to", Arg::I32(to)), ("reserved", Arg::I32(0))])
 }
 
 fn variants(target: Target) -> Vec<Variant> {

@@ -28,6 +28,7 @@ pub mod roof;
 pub mod silu;
 pub mod silu_bwd;
 pub mod softmax;
+pub mod transpose;
 pub mod vector_add;
 
 /// Every op.
@@ -54,6 +55,7 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &cast::Cast,
     &fill::Fill,
     &add::Add,
+    &transpose::Transpose,
     &dropout::Dropout,
     &dropout_bwd::DropoutBwd,
     &relu_dropout::ReluDropout,

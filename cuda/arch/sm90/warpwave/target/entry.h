@@ -2,6 +2,7 @@
 #pragma once
 #include <warpwave/cuda/base.h>
 #include <warpwave/cuda/rows.h>
+#include <warpwave/cuda/transpose.h>
 #include <warpwave/target/sched.h>
 namespace ww::sm90 {
 template <class Op> concept tile_op = requires { typename Op::Rings; };
@@ -11,6 +12,12 @@ template <class Op> struct entry {   // a row op
   static constexpr int kBlockThreads = cuda::row_block_threads<Op>, kMinBlocks = cuda::row_min_blocks<Op>;
   static constexpr bool fits(int shared) { return cuda::row_shared_bytes<Op> <= shared; }
   WW_FN static void run(const arguments& a) { cuda::run_rows<Op>(a); }
+};
+template <transposing_op Op> struct entry<Op> {
+  using arguments = typename Op::Params;
+  static constexpr int kBlockThreads = Op::kTranspose.threads, kMinBlocks = cuda::transpose_min_blocks<Op>;
+  static constexpr bool fits(int) { return true; }   // its shared memory is static
+  WW_FN static void run(const arguments& a) { cuda::run_transposes<Op>(a); }
 };
 template <tile_op Op> struct entry<Op> {
   using arguments = ww::arguments<Op>;
