@@ -194,6 +194,22 @@ fn add() {
 }
 
 #[test]
+fn elementwise() {
+    for t in ["f32", "f16", "bf16", "f64"] {
+        for step in ["neg", "abs", "relu", "silu", "gelu", "gelu_tanh", "sigmoid", "tanh", "exp", "log", "sqrt", "square", "reciprocal"] {
+            check(&format!("elementwise x={t}[700]+1 step1={step}"));
+        }
+        for step in ["add", "sub", "mul", "div", "max", "min"] {
+            check(&format!("elementwise x={t}[3,5,70] y1={t}[70] step2={step} step3=silu"));
+        }
+        check(&format!("elementwise x={t}[3,5,70] step1=scale c1=0.3 step3=scale c3=-2.0"));
+        check(&format!("elementwise x={t}[5,1] y1={t}[3,5,70] y2={t}[70] y3={t}[3,1,1] y4={t}[] step1=add step2=mul step3=sub step4=max"));
+        check(&format!("elementwise x={t}[3,70]:1,3 y1={t}[3,70] y2={t}[3,70] out={t}[3,70]:71,1 step1=exp step2=add step3=mul step4=gelu"));
+        check(&format!("elementwise x={t}[9]"));
+    }
+}
+
+#[test]
 fn transpose() {
     for t in ["f32", "f16", "bf16", "f64"] {
         for (rows, cols) in [(1, 1), (1, 700), (64, 64), (65, 63), (127, 130), (200, 17), (300, 1)] {

@@ -6,8 +6,8 @@
 
 mod activation;
 mod column_sum;
-mod norm_bwd;
 mod dropout;
+mod norm_bwd;
 pub mod ops;
 mod pointwise;
 mod rows;

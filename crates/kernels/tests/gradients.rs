@@ -76,3 +76,11 @@ fn layer_norm() {
         check(&forward, &backward, &[("dx", "x"), ("dgamma", "gamma"), ("dbeta", "beta")]);
     }
 }
+
+#[test]
+fn dropout() {
+    for draw in ["p=0.3 seed=5 offset=2 first=3", "p=0.0", "p=1.0"] {
+        check(&format!("dropout x=f64[3,7] {draw}"), &format!("dropout_bwd dy=f64[3,7] {draw}"), &[("dx", "x")]);
+        check(&format!("relu_dropout x=f64[3,7] {draw}"), &format!("relu_dropout_bwd x=f64[3,7] dy=f64[3,7] {draw}"), &[("dx", "x")]);
+    }
+}

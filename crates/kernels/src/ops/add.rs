@@ -7,6 +7,7 @@ use warpwave_core::{
 };
 
 mod reference;
+pub(crate) use reference::place;
 
 pub(crate) const KERNEL: Kernel = Kernel { name: "add", header: "ops/add.h", names: ["Add", "AddConfig"] };
 

@@ -9,6 +9,7 @@ pub mod attention;
 pub mod cast;
 pub mod dropout;
 pub mod dropout_bwd;
+pub mod elementwise;
 pub mod fill;
 pub mod gelu;
 pub mod gelu_bwd;
@@ -56,6 +57,7 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &fill::Fill,
     &add::Add,
     &transpose::Transpose,
+    &elementwise::Elementwise,
     &dropout::Dropout,
     &dropout_bwd::DropoutBwd,
     &relu_dropout::ReluDropout,

@@ -31,6 +31,7 @@ template <class Op> WW_FN void run_transposes(const typename Op::Params& p) {
   Op::run(g, p, int64_t(blockIdx.x));
 }
 // Threads of a multiprocessor: loads under way make up for what a thread of a small tile has fewer of them
-template <class Op> constexpr int transpose_min_blocks = (transpose_layout<Op::kTranspose>::kSize / Op::kTranspose.threads > 32 ? 1024 : 1536) / Op::kTranspose.threads;
+template <class Op> constexpr int transpose_bytes_held = transpose_layout<Op::kTranspose>::kSize / Op::kTranspose.threads;
+template <class Op> constexpr int transpose_min_blocks = (transpose_bytes_held<Op> > 32 ? 1024 : 1536) / Op::kTranspose.threads;
 }  // namespace cuda
 }  // namespace ww

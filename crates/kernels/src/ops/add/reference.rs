@@ -2,7 +2,7 @@ use std::ops::Range;
 use warpwave_core::{Approx, Problem, Source, TensorDesc};
 
 /// Number of the element of an operand that stands at element `i` of a tensor of shape `shape`.
-fn place(operand: &TensorDesc, shape: &[u64], i: u64) -> u64 {
+pub(crate) fn place(operand: &TensorDesc, shape: &[u64], i: u64) -> u64 {
     let (mut rest, mut number, mut step) = (i, 0, 1);
     for (k, &n) in shape.iter().rev().enumerate() {
         let index = rest % n;
