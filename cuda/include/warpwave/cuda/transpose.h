@@ -3,7 +3,6 @@
 #include <warpwave/cuda/row_access.h>
 #include <warpwave/tile/transpose.h>
 namespace ww {
-template <class Op> concept transposing_op = requires { Op::kTranspose; };
 namespace cuda {
 template <TransposeShape S> struct transpose_memory {
   using W = transposed_word<S>;

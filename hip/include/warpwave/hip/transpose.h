@@ -3,7 +3,6 @@
 #include <warpwave/hip/base.h>
 #include <warpwave/tile/transpose.h>
 namespace ww {
-template <class Op> concept transposing_op = requires { Op::kTranspose; };
 namespace hip {
 template <TransposeShape S> struct transpose_memory {
   using W = transposed_word<S>;

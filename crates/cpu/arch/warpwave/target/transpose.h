@@ -2,7 +2,6 @@
 #pragma once
 #include <warpwave/tile/transpose.h>
 namespace ww {
-template <class Op> concept transposing_op = requires { Op::kTranspose; };
 namespace host {
 template <TransposeShape S> struct transposing_block {
   template <class A, class B> void transpose(const plane<A>& out, const plane<B>& x, int64_t row, int64_t col) const {

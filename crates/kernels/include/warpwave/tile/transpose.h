@@ -15,6 +15,7 @@
 namespace ww {
 
 struct TransposeShape { int threads, side, bytes; };
+template <class Op> concept transposing_op = requires { Op::kTranspose; };
 
 template <int kBytes> struct word_of_bytes;
 template <> struct word_of_bytes<2> { using type = uint16_t; };
