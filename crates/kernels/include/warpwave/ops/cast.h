@@ -21,12 +21,11 @@ template <CastConfig C> struct Cast {
   };
   template <class U, class G> WW_FN static void convert(G& g, const Params& p, int64_t program) {
     auto [r, i] = part_of(program, p.stretches);
-    const row_walk rows(p.space, r);
     const rows_view<U> view{reinterpret_cast<U*>(p.out.p), p.out.stride, {p.out.outer[0], p.out.outer[1], p.out.outer[2]}};
-    auto out = rows.of(view, p.space);
+    auto out = row_of(view, p.space, r);
     auto t = g.tiling(out);
     if (i >= t.count()) return;   // stretches allows for the worst lead
-    g.store(t, i, out, g.load(t, i, rows.of(p.x, p.space), 0));
+    g.store(t, i, out, g.load(t, i, row_of(p.x, p.space, r), 0));
   }
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
     if constexpr (C.to_f64) {

@@ -46,13 +46,12 @@ template <DropoutConfig C> struct Dropout {
 
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
     auto [r, i] = part_of(program, p.stretches);
-    const row_walk rows(p.space, r);
-    auto out = rows.of(p.out, p.space);
+    auto out = row_of(p.out, p.space, r);
     auto t = g.tiling(out);
     if (i >= t.count()) return;
-    auto v = g.load(t, i, rows.of(p.x, p.space), 0);
+    auto v = g.load(t, i, row_of(p.x, p.space, r), 0);
     auto gate = v;
-    if constexpr (C.gated) gate = g.load(t, i, rows.of(p.gate, p.space), 0);
+    if constexpr (C.gated) gate = g.load(t, i, row_of(p.gate, p.space, r), 0);
     const int64_t row = p.first + r * p.space.n;
     if (p.threshold > 0xffffffff) {
       map(v, [](R) { return R(0); });

@@ -49,17 +49,16 @@ template <ElementwiseConfig C> struct Elementwise {
   }
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t program) {
     auto [r, i] = part_of(program, p.stretches);
-    const row_walk rows(p.space, r);
-    auto out = rows.of(p.out, p.space);
+    auto out = row_of(p.out, p.space, r);
     auto t = g.tiling(out);
     if (i >= t.count()) return;
-    auto v = g.load(t, i, rows.of(p.x, p.space), 0);
+    auto v = g.load(t, i, row_of(p.x, p.space, r), 0);
     auto a = v, b = v, c = v, d = v;
-    if (p.count > 0) a = g.load(t, i, rows.of(p.y1, p.space), 0);
+    if (p.count > 0) a = g.load(t, i, row_of(p.y1, p.space, r), 0);
     if constexpr (C.operands > 1) {
-      if (p.count > 1) b = g.load(t, i, rows.of(p.y2, p.space), 0);
-      if (p.count > 2) c = g.load(t, i, rows.of(p.y3, p.space), 0);
-      if (p.count > 3) d = g.load(t, i, rows.of(p.y4, p.space), 0);
+      if (p.count > 1) b = g.load(t, i, row_of(p.y2, p.space, r), 0);
+      if (p.count > 2) c = g.load(t, i, row_of(p.y3, p.space, r), 0);
+      if (p.count > 3) d = g.load(t, i, row_of(p.y4, p.space, r), 0);
     }
     int n = 0;
     for (int64_t steps = p.steps; steps != 0; steps >>= 8, ++n) {
