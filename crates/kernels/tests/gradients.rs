@@ -67,3 +67,29 @@ fn rms_norm() {
         check(&forward, &backward, &[("dx", "x"), ("dw", "w")]);
     }
 }
+
+#[test]
+fn softmax() {
+    for (rest, axis) in [("", ""), (" axis=0", " axis=0")] {
+        for op in ["softmax", "log_softmax"] {
+            check_from_output(&format!("{op} x=f64[3,7]{rest}"), &format!("{op}_bwd dy=f64[3,7] y=f64[3,7]{axis}"));
+        }
+    }
+}
+
+/// A gradient that reads the forward's output: y is what the forward's reference gives.
+fn check_from_output(forward: &str, backward: &str) {
+    let ((f, fp), (b, bp)) = (problem(forward), problem(backward));
+    let (x, dy) = (data(&fp, "x", 1), data(&bp, "dy", 99));
+    let y = values(f, &fp, &[("x", &x)], "out");
+    let got = values(b, &bp, &[("y", &y), ("dy", &dy)], "dx");
+    let loss = |x: &[f64]| values(f, &fp, &[("x", x)], "out").iter().zip(&dy).map(|(o, d)| o * d).sum::<f64>();
+    for (i, got) in got.into_iter().enumerate() {
+        let h = 1e-5;
+        let (mut up, mut down) = (x.clone(), x.clone());
+        up[i] += h;
+        down[i] -= h;
+        let want = (loss(&up) - loss(&down)) / (2.0 * h);
+        assert!((got - want).abs() <= 1e-7 * (1.0 + want.abs()), "{backward}: dx[{i}] is {got}, differences give {want}");
+    }
+}

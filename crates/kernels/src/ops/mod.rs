@@ -8,6 +8,7 @@ pub mod gelu;
 pub mod gelu_bwd;
 pub mod layer_norm;
 pub mod log_softmax;
+pub mod log_softmax_bwd;
 pub mod matmul;
 pub mod relu;
 pub mod relu_bwd;
@@ -19,6 +20,7 @@ pub mod roof;
 pub mod silu;
 pub mod silu_bwd;
 pub mod softmax;
+pub mod softmax_bwd;
 pub mod vector_add;
 
 /// Every op.
@@ -26,6 +28,8 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &vector_add::VectorAdd,
     &softmax::Softmax,
     &log_softmax::LogSoftmax,
+    &softmax_bwd::SoftmaxBwd,
+    &log_softmax_bwd::LogSoftmaxBwd,
     &rms_norm::RmsNorm,
     &rms_norm_bwd::RmsNormBwd,
     &add_rms_norm::AddRmsNorm,

@@ -18,7 +18,7 @@ const OPERANDS: &[OperandSpec] = &[
     OperandSpec { name: "x", role: Role::Input, doc: "any shape of one dimension or more" },
     OperandSpec { name: "out", role: Role::Output, doc: "the shape and dtype of x" },
 ];
-const ATTRS: &[AttrSpec] = &[AttrSpec {
+pub(crate) const ATTRS: &[AttrSpec] = &[AttrSpec {
     name: "axis",
     kind: AttrKind::Int { default: -1, min: -8, max: 7 },
     doc: "the dimension to normalise along; negative counts from the last",
