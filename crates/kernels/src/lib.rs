@@ -8,6 +8,7 @@ mod activation;
 mod column_sum;
 pub mod ops;
 mod pointwise;
+mod row_total;
 mod rows;
 mod unit;
 

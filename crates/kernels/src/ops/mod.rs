@@ -4,6 +4,8 @@ use warpwave_core::Op;
 
 pub mod add_rms_norm;
 pub mod attention;
+pub mod cross_entropy;
+pub mod cross_entropy_bwd;
 pub mod gelu;
 pub mod gelu_bwd;
 pub mod layer_norm;
@@ -30,6 +32,8 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &log_softmax::LogSoftmax,
     &softmax_bwd::SoftmaxBwd,
     &log_softmax_bwd::LogSoftmaxBwd,
+    &cross_entropy::CrossEntropy,
+    &cross_entropy_bwd::CrossEntropyBwd,
     &rms_norm::RmsNorm,
     &rms_norm_bwd::RmsNormBwd,
     &add_rms_norm::AddRmsNorm,

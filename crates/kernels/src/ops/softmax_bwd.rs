@@ -180,7 +180,7 @@ pub(crate) fn sample(p: &Problem, operand: usize, family: Family, seed: u64, i: 
             let x = unit(seed, i) * f64::powi(2.0, -((bits % 60) as i32));
             if !log {
                 x
-            } else if bits % 8 == 0 {
+            } else if bits.is_multiple_of(8) {
                 -1e4 * x
             } else {
                 -10.0 * x
