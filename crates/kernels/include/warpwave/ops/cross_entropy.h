@@ -24,10 +24,11 @@ struct CrossEntropyConfig {
   dtype type;
   int threads, groups = 1, chunks, vec;
   bool smooth;   // label smoothing
+  int unit;      // threads of a multiprocessor, at least
 };
 template <CrossEntropyConfig C> struct CrossEntropy {
   static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec, .wide = C.type == dtype::f64};
-  static constexpr int kThreadsPerUnit = C.smooth ? 512 : 1024;   // left to itself ptxas took 96 registers, not 64 (nvcc 13.5, sm_90a)
+  static constexpr int kThreadsPerUnit = C.unit;
   using T = elem<C.type>;
   using R = real<kShape>;
   struct Params {
