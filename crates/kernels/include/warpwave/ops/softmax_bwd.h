@@ -22,16 +22,31 @@ template <SoftmaxBwdConfig C> struct SoftmaxBwd {
   };
   static constexpr R kLog2e = R(1.4426950408889634074);
 
-  template <class V> WW_FN static void gradient(const Params& p, V& y, const V& dy, R c) {
-    if (p.log) zip(y, dy, [&](R a, R d) { return d - ww::exp2(a * kLog2e) * c; });
+  template <bool kLog, class V> WW_FN static void gradient(V& y, const V& dy, R c) {
+    if constexpr (kLog) zip(y, dy, [&](R a, R d) { return d - ww::exp2(a * kLog2e) * c; });
     else zip(y, dy, [&](R a, R d) { return a * (d - c); });
+  }
+  template <bool kLog, class G> WW_FN static void online(G& g, const row_tiling& t, const span<const T>& y, const span<const T>& dy, const span<T>& dx) {
+    auto l = g.lanes(0);
+    for (int64_t i = g.rank(); i < t.count(); i += g.span()) {
+      auto d = g.load(t, i, dy, 0);
+      if constexpr (!kLog) zip(d, g.load(t, i, y, 0), [](R a, R b) { return a * b; });
+      fold(l, d, [](R s, R a) { return s + a; });
+    }
+    const R c = g.sum(l);
+    for (int64_t i = g.rank(); i < t.count(); i += g.span()) {
+      auto v = g.load(t, i, y, 0);
+      auto d = g.load(t, i, dy, 0);
+      gradient<kLog>(v, d, c);
+      g.store(t, i, dx, v);
+    }
   }
   template <class G> WW_FN static void run(G& g, const Params& p, int64_t r) {
     auto y = row_of(p.y, p.space, r), dy = row_of(p.dy, p.space, r);
     auto dx = row_of(p.dx, p.space, r);
     auto t = g.tiling(dx);
-    auto l = g.lanes(0);
     if constexpr (C.hold) {
+      auto l = g.lanes(0);
       auto v = g.load(t, g.rank(), y, 0);
       auto d = g.load(t, g.rank(), dy, 0);
       if (p.log) {
@@ -41,24 +56,14 @@ template <SoftmaxBwdConfig C> struct SoftmaxBwd {
         zip(product, d, [](R a, R b) { return a * b; });
         fold(l, product, [](R s, R a) { return s + a; });
       }
-      gradient(p, v, d, g.sum(l));
-      g.store(t, g.rank(), dx, v);
-    } else {
-      for (int64_t i = g.rank(); i < t.count(); i += g.span()) {
-        auto d = g.load(t, i, dy, 0);
-        if (!p.log) {
-          auto v = g.load(t, i, y, 0);
-          zip(d, v, [](R a, R b) { return a * b; });
-        }
-        fold(l, d, [](R s, R a) { return s + a; });
-      }
       const R c = g.sum(l);
-      for (int64_t i = g.rank(); i < t.count(); i += g.span()) {
-        auto v = g.load(t, i, y, 0);
-        auto d = g.load(t, i, dy, 0);
-        gradient(p, v, d, c);
-        g.store(t, i, dx, v);
-      }
+      if (p.log) gradient<true>(v, d, c);
+      else gradient<false>(v, d, c);
+      g.store(t, g.rank(), dx, v);
+    } else if (p.log) {
+      online<true>(g, t, y, dy, dx);
+    } else {
+      online<false>(g, t, y, dy, dx);
     }
   }
 };
