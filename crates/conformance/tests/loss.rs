@@ -122,3 +122,16 @@ fn rows_of_infinities() {
         assert!(lse[0] == f64::NEG_INFINITY && lse[1].is_nan() && lse[2].is_finite(), "{lse:?}");
     }
 }
+
+/// So many that their sums take more than one step.
+#[test]
+fn many_rows() {
+    let labels = |i: u64| [0.0, 2.0, -100.0, 1.0][(i % 4) as usize];
+    for weight in ["", " weight=f32[3]"] {
+        let given: [(&str, &(dyn Fn(u64) -> f64 + Sync)); 5] =
+            [("logits", &logit), ("labels", &labels), ("lse", &lse), ("dloss", &|_| 1000.0), ("weight", &|i| 0.5 + i as f64)];
+        let more = format!("{weight} z_loss=0.1 label_smoothing=0.1");
+        run(&format!("cross_entropy logits=f32[70000,3] labels=i32[70000]{more}"), &given);
+        run(&format!("cross_entropy_bwd logits=f32[70000,3] labels=i32[70000] lse=f32[70000] dloss=f32[1]{more}"), &given);
+    }
+}
