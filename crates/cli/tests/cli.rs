@@ -124,7 +124,7 @@ fn errors_name_what_is_wrong() {
         &["run", "softmax x=f32[3", "--device", "cpu"],
         &["run", "softmax x=f32[3] @"],
         &["run", "softmax x=f32[3] y=f32[3]", "--device", "cpu"],
-        &["run", "softmax x=f64[3]", "--device", "cpu"],
+        &["run", "softmax x=i32[3]", "--device", "cpu"],
         &["run", "softmax", "--device", "cpu"],
         &["run", "softmax x=f32[3] axis=3", "--device", "cpu"],
         &["run", "softmax x=f32[3]", "--plan", "fast", "--device", "cpu"],

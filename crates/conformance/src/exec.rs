@@ -54,6 +54,8 @@ pub enum Fault {
     InputChanged { operand: String, elements: i64 },
     #[error("{operand}: element {index} was not written")]
     NotWritten { operand: String, index: u64 },
+    #[error("an index out of range in operand {0:?} was not reported")]
+    NotReported(Vec<&'static str>),
     #[error("{operand}: {what}")]
     Setup { operand: String, what: String },
 }
@@ -376,7 +378,13 @@ impl Session<'_> {
         let work = bind(self.op, self.problem, plan, &self.views, scratch.as_ref(), q.error_word())?;
         // SAFETY: the buffers live in `self` and `scratch` until the sync below, and no other queue knows them
         unsafe { q.run(&work) }?;
-        q.sync()?;
+        let hostile = if plan.steps.is_empty() { Vec::new() } else { self.hostile() };
+        match q.sync() {
+            Ok(()) if hostile.is_empty() => {}
+            Ok(()) => return Err(Fault::NotReported(hostile.iter().map(|&o| self.problem.signature.operands[o].name).collect())),
+            Err(DeviceError::IndexOutOfRange { operand, .. }) if hostile.contains(&(operand as usize)) => {}
+            Err(e) => return Err(e.into()),
+        }
         if let Some(view) = &scratch {
             for (at, bytes) in [(0, guard), (guard + plan.workspace.bytes(), behind)] {
                 self.check_poison("workspace", &view.buffer, at, bytes, 1)?;
@@ -396,6 +404,15 @@ impl Session<'_> {
             }
         }
         self.problem.outputs().filter(|&o| self.views[o].is_some()).map(|o| self.collect(o)).collect()
+    }
+
+    /// Inputs that hold indices out of range: what a run must report, and nothing else.
+    fn hostile(&self) -> Vec<usize> {
+        let holds = |o: usize| -> Option<bool> {
+            let (indices, image) = (self.op.indices(self.problem, o)?, self.images[o].as_ref()?);
+            Some(image.dense().into_iter().any(|x| indices.is_hostile(x)))
+        };
+        (0..self.images.len()).filter(|&o| holds(o) == Some(true)).collect()
     }
 
     fn check_poison(&self, operand: &str, buffer: &DeviceBuffer, at: u64, bytes: u64, size: u64) -> Result<(), Fault> {

@@ -21,12 +21,14 @@ pub enum Family {
     Spikes,
     /// Normal, with infinities and NaN strewn in.
     Nonfinite,
+    /// Normal, with indices out of range strewn in: -1, the last one, those beyond it, the largest of the type.
+    Hostile,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 7] =
-        [Family::Exact, Family::Normal, Family::Uniform, Family::Extreme, Family::Subnormal, Family::Spikes, Family::Nonfinite];
+    pub const ALL: [Family; 8] =
+        [Family::Exact, Family::Normal, Family::Uniform, Family::Extreme, Family::Subnormal, Family::Spikes, Family::Nonfinite, Family::Hostile];
 }
 
 impl fmt::Display for Family {

@@ -20,7 +20,7 @@ pub use caps::{Arch, DeviceCaps, Target, Vendor};
 pub use desc::{DescError, MAX_RANK, Rule, TensorDesc};
 pub use dtype::DType;
 pub use family::{Family, noise, normal, unit};
-pub use op::{Op, Stage, Unsupported, Valid, plan, validate};
+pub use op::{Indices, Op, Stage, Unsupported, Valid, plan, validate};
 pub use plan::{Fill, Launch, Plan, Slice, Step, TensorMap, Tuning, Workspace};
 pub use problem::{AttrKind, AttrSpec, AttrValue, OperandSpec, Problem, Role, Signature};
 pub use reference::{Approx, Source, exact_sum};

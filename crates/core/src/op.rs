@@ -32,6 +32,22 @@ pub struct Unsupported {
     pub what: String,
 }
 
+/// What an operand of indices may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Indices {
+    /// Indices are 0 to so many, less 1.
+    pub count: u64,
+    /// A value that stands for no index.
+    pub skip: Option<i64>,
+}
+
+impl Indices {
+    /// Whether a value is neither an index nor stands for none: what a kernel reports.
+    pub fn is_hostile(&self, x: f64) -> bool {
+        self.skip.is_none_or(|s| s as f64 != x) && !(x >= 0.0 && x < self.count as f64)
+    }
+}
+
 /// An operation: everything that the rest of warpwave knows of it.
 pub trait Op: Debug + Send + Sync {
     /// Names of the op, its operands, its attributes.
@@ -85,6 +101,12 @@ pub trait Op: Debug + Send + Sync {
     /// Element number `i` of input `operand` under a data family and seed, where it is not drawn as for any tensor of reals: indices,
     /// probabilities, a statistic that an earlier op saved.
     fn sample(&self, _problem: &Problem, _operand: usize, _family: Family, _seed: u64, _i: u64) -> Option<f64> {
+        None
+    }
+
+    /// What input `operand` may hold where it holds indices: others are skipped and reported
+    /// ([`DeviceError::IndexOutOfRange`](../warpwave_hal/enum.DeviceError.html)), as the data of [`Family::Hostile`] try. `None`: it holds none.
+    fn indices(&self, _problem: &Problem, _operand: usize) -> Option<Indices> {
         None
     }
 

@@ -10,6 +10,7 @@ mod dropout;
 mod norm_bwd;
 pub mod ops;
 mod pointwise;
+mod row_total;
 mod rows;
 mod unit;
 

@@ -239,8 +239,6 @@ pub(crate) mod copy {
         Param::new("programs", ArgType::I64),
     ];
 
-    const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
-
     fn shape(dtype: DType, n: u64) -> RowShape {
         if n <= 64 * u64::from(vec_of(dtype)) { RowShape::new(32, 8, 2, vec_of(dtype)) } else { RowShape::new(32, 4, 4, vec_of(dtype)) }
     }
@@ -251,7 +249,7 @@ pub(crate) mod copy {
 
     pub(crate) fn variants(target: Target) -> Vec<Variant> {
         let mut all = Vec::new();
-        for dtype in DTYPES {
+        for &dtype in floats(target) {
             for (n, set) in [(1, BuildSet::Full), (u64::MAX, BuildSet::Ci)] {
                 let s = shape(dtype, n);
                 let config =

@@ -84,3 +84,64 @@ fn dropout() {
         check(&format!("relu_dropout x=f64[3,7] {draw}"), &format!("relu_dropout_bwd x=f64[3,7] dy=f64[3,7] {draw}"), &[("dx", "x")]);
     }
 }
+
+#[test]
+fn softmax() {
+    for (rest, axis) in [("", ""), (" axis=0", " axis=0")] {
+        for op in ["softmax", "log_softmax"] {
+            check_from_output(&format!("{op} x=f64[3,7]{rest}"), &format!("{op}_bwd dy=f64[3,7] y=f64[3,7]{axis}"));
+        }
+    }
+}
+
+/// A gradient that reads the forward's output: y is what the forward's reference gives.
+fn check_from_output(forward: &str, backward: &str) {
+    let ((f, fp), (b, bp)) = (problem(forward), problem(backward));
+    let (x, dy) = (data(&fp, "x", 1), data(&bp, "dy", 99));
+    let y = values(f, &fp, &[("x", &x)], "out");
+    let got = values(b, &bp, &[("y", &y), ("dy", &dy)], "dx");
+    let loss = |x: &[f64]| values(f, &fp, &[("x", x)], "out").iter().zip(&dy).map(|(o, d)| o * d).sum::<f64>();
+    for (i, got) in got.into_iter().enumerate() {
+        let h = 1e-5;
+        let (mut up, mut down) = (x.clone(), x.clone());
+        up[i] += h;
+        down[i] -= h;
+        let want = (loss(&up) - loss(&down)) / (2.0 * h);
+        assert!((got - want).abs() <= 1e-7 * (1.0 + want.abs()), "{backward}: dx[{i}] is {got}, differences give {want}");
+    }
+}
+
+#[test]
+fn cross_entropy() {
+    let of = |labels: &str, rest: &str, weight: bool| {
+        let weights = if weight { " weight=f64[7]" } else { "" };
+        let each = if rest.contains("none") { 4 } else { 1 };
+        let (f, fp) = problem(&format!("cross_entropy logits=f64[4,7] labels=i64[4]{weights}{rest}"));
+        let (b, bp) = problem(&format!("cross_entropy_bwd logits=f64[4,7] labels=i64[4] lse=f64[4] dloss=f64[{each}]{weights}{rest}"));
+        let labels: Vec<f64> = labels.split(' ').map(|l| l.parse().unwrap()).collect();
+        let (x, dy) = (data(&fp, "logits", 1), data(&bp, "dloss", 99));
+        let w: Vec<f64> = (0..7).map(|i| 1.0 + noise(5, i) / 2.0).collect();
+        let given = |x: &[f64], name: &str| values(f, &fp, &[("logits", x), ("labels", &labels), ("weight", &w)], name);
+        let lse = given(&x, "lse");
+        let got = values(b, &bp, &[("logits", &x), ("labels", &labels), ("weight", &w), ("lse", &lse), ("dloss", &dy)], "dx");
+        let loss = |x: &[f64]| given(x, "loss").iter().zip(&dy).map(|(o, d)| o * d).sum::<f64>();
+        for (i, got) in got.into_iter().enumerate() {
+            let h = 1e-5;
+            let (mut up, mut down) = (x.clone(), x.clone());
+            up[i] += h;
+            down[i] -= h;
+            let want = (loss(&up) - loss(&down)) / (2.0 * h);
+            assert!((got - want).abs() <= 1e-7 * (1.0 + want.abs()), "{bp}: dx[{i}] is {got}, differences give {want}");
+        }
+    };
+    for weight in [false, true] {
+        for reduction in ["", " reduction=sum", " reduction=none"] {
+            for more in ["", " label_smoothing=0.1", " label_smoothing=1.0", " z_loss=0.01", " label_smoothing=0.3 z_loss=0.5"] {
+                of("3 0 -100 6", &format!("{more}{reduction}"), weight);
+            }
+        }
+        // rows out of range do not count; nor does any row, in the end
+        of("3 7 -1 6", "", weight);
+        of("-100 7 -1 -100", " z_loss=0.5", weight);
+    }
+}

@@ -1,7 +1,7 @@
 //! Data families.
 
 use crate::exec::{Image, Options, distinct};
-use warpwave_core::{DType, Family, Op, Problem, Role, noise, normal, unit};
+use warpwave_core::{DType, Family, Indices, Op, Problem, Role, noise, normal, unit};
 
 /// Whether data of a family make the result on a problem the reference rounded once.
 pub fn is_exact(family: Family, op: &dyn Op, problem: &Problem) -> bool {
@@ -52,16 +52,28 @@ struct Operand<'a> {
 }
 
 impl Operand<'_> {
-    fn value(&self, family: Family, i: u64) -> f64 {
+    /// An index: one of the operand's, or by turns one out of range; those of the largest magnitude last.
+    fn index(&self, family: Family, indices: Option<Indices>, i: u64) -> f64 {
+        let bits = noise(self.seed, i);
+        let Some(Indices { count, .. }) = indices else { return (bits % 17) as f64 };
+        let n = count as f64;
+        let (lo, hi) = if self.dtype == DType::I64 { (i64::MIN as f64, i64::MAX as f64) } else { (i32::MIN.into(), i32::MAX.into()) };
+        match bits >> 32 & 15 {
+            k @ 0..=5 if family == Family::Hostile => [-1.0, n - 1.0, n, n + 1.0, lo, hi][k as usize],
+            _ => (bits % count.max(1)) as f64,
+        }
+    }
+
+    fn value(&self, family: Family, indices: Option<Indices>, i: u64) -> f64 {
         if !self.dtype.is_float() {
-            return (noise(self.seed, i) % 17) as f64;
+            return self.index(family, indices, i);
         }
         let k = i / self.step % self.n.max(1);
         let bits = noise(self.seed, i);
         let (softmax, matmul) = (self.op.ends_with("softmax"), self.op == "matmul");
         match family {
             Family::Exact => self.exact(i, k, bits),
-            Family::Normal => normal(self.seed, i) * if softmax { 3.0 } else { 1.0 },
+            Family::Normal | Family::Hostile => normal(self.seed, i) * if softmax { 3.0 } else { 1.0 },
             Family::Uniform => 2.0 * unit(self.seed, i) - 1.0,
             Family::Extreme if matmul => {
                 let reach: i32 = if self.dtype == DType::F16 { 6 } else { 40 };
@@ -166,7 +178,9 @@ pub fn inputs(op: &dyn Op, problem: &Problem, family: Family, seed: u64, options
             };
             let (n, step) = along.map_or((1, 1), |a| (shape[a], shape[a + 1..].iter().product::<u64>().max(1)));
             let operand = Operand { op, name: spec.name, dtype: desc.dtype, n, step, seed: seed.wrapping_mul(8).wrapping_add(o as u64) };
-            Some(Image::filled(desc, options, &|i| own.sample(problem, o, family, operand.seed, i).unwrap_or_else(|| operand.value(family, i))))
+            let indices = own.indices(problem, o);
+            let value = |i| own.sample(problem, o, family, operand.seed, i).unwrap_or_else(|| operand.value(family, indices, i));
+            Some(Image::filled(desc, options, &value))
         })
         .collect()
 }

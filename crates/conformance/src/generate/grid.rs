@@ -11,7 +11,7 @@ pub struct Grid {
     pub full: bool,
 }
 
-const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
+const DTYPES: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::F64];
 /// M, N and K: a prime number of values, so that a Latin square lets each pair of them meet.
 const MATMUL: [u64; 19] = [0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 127, 129, 255, 257, 1000];
 
@@ -89,7 +89,7 @@ pub fn grid(op: &dyn Op, target: Target, size: Grid) -> Vec<Valid> {
                     continue;
                 }
                 for t in if size.full { 0..4 } else { i % 4..i % 4 + 1 } {
-                    for dtype in DTYPES.into_iter().enumerate().filter(|(j, _)| size.full || (x + 2 * y + j) % 3 == 0).map(|d| d.1) {
+                    for dtype in DTYPES[..3].iter().copied().enumerate().filter(|(j, _)| size.full || (x + 2 * y + j) % 3 == 0).map(|d| d.1) {
                         let matrix = |r: u64, c: u64, transposed: bool, i: usize| {
                             if transposed {
                                 let mut d = padded(dtype, &[c, r], i);

@@ -24,7 +24,7 @@ impl Op for LogSoftmax {
     }
 
     fn plans(&self, p: &Valid, caps: &DeviceCaps) -> Result<Vec<Plan>, Unsupported> {
-        Ok(softmax::plans(p, caps, true))
+        softmax::plans(p, caps, true)
     }
 
     fn variants(&self, target: Target) -> Vec<Variant> {

@@ -7,6 +7,8 @@ pub mod add_rms_norm;
 pub mod add_rms_norm_bwd;
 pub mod attention;
 pub mod cast;
+pub mod cross_entropy;
+pub mod cross_entropy_bwd;
 pub mod dropout;
 pub mod dropout_bwd;
 pub mod elementwise;
@@ -16,6 +18,7 @@ pub mod gelu_bwd;
 pub mod layer_norm;
 pub mod layer_norm_bwd;
 pub mod log_softmax;
+pub mod log_softmax_bwd;
 pub mod matmul;
 pub mod relu;
 pub mod relu_bwd;
@@ -29,6 +32,7 @@ pub mod roof;
 pub mod silu;
 pub mod silu_bwd;
 pub mod softmax;
+pub mod softmax_bwd;
 pub mod transpose;
 pub mod vector_add;
 
@@ -37,6 +41,10 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &vector_add::VectorAdd,
     &softmax::Softmax,
     &log_softmax::LogSoftmax,
+    &softmax_bwd::SoftmaxBwd,
+    &log_softmax_bwd::LogSoftmaxBwd,
+    &cross_entropy::CrossEntropy,
+    &cross_entropy_bwd::CrossEntropyBwd,
     &rms_norm::RmsNorm,
     &rms_norm_bwd::RmsNormBwd,
     &add_rms_norm::AddRmsNorm,

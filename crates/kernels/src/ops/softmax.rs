@@ -1,6 +1,6 @@
 //! Softmax along one dimension, and what `log_softmax` shares with it.
 
-use crate::rows::{RowShape, launch, lie_alike, max_lead, operand, variant, vec_of};
+use crate::rows::{RowShape, floats, launch, lie_alike, max_lead, operand, variant, vec_of};
 use std::ops::Range;
 use warpwave_core::{
     Approx, Arg, ArgType, AttrKind, AttrSpec, Buffer, BuildSet, DType, DescError, DeviceCaps, KernelId, Op, OperandSpec, Param, Plan, Problem, Role,
@@ -9,7 +9,8 @@ use warpwave_core::{
 
 mod reference;
 
-/// `out = exp(x - max x) / sum exp(x - max x)` along `axis`: f32, f16, bf16, any strides, float32 accumulation. A row that holds NaN or +inf,
+/// `out = exp(x - max x) / sum exp(x - max x)` along `axis`: f32, f16, bf16 (on the CPU f64), any strides, sums in float32 (float64
+/// for f64). A row that holds NaN or +inf,
 /// or nothing but -inf, gives NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax;
@@ -18,7 +19,7 @@ const OPERANDS: &[OperandSpec] = &[
     OperandSpec { name: "x", role: Role::Input, doc: "any shape of one dimension or more" },
     OperandSpec { name: "out", role: Role::Output, doc: "the shape and dtype of x" },
 ];
-const ATTRS: &[AttrSpec] = &[AttrSpec {
+pub(crate) const ATTRS: &[AttrSpec] = &[AttrSpec {
     name: "axis",
     kind: AttrKind::Int { default: -1, min: -8, max: 7 },
     doc: "the dimension to normalise along; negative counts from the last",
@@ -38,8 +39,6 @@ const PARAMS: &[Param] = &[
     Param::new("reserved", ArgType::I32),
 ];
 
-const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Config {
     shape: RowShape,
@@ -56,6 +55,9 @@ fn configs(dtype: DType, target: Target) -> Vec<Config> {
     let vec = vec_of(dtype);
     let per_16_bytes = 8 / vec; // as many elements a thread for 4-byte types as for 2-byte ones
     let hold = |threads, groups, chunks, span| Config { shape: RowShape::new(threads, groups, chunks, vec), hold: true, ring: 0, span };
+    if dtype == DType::F64 {
+        return vec![hold(32, 4, 4, 1), hold(256, 1, 4, 1), Config { hold: false, ..hold(512, 1, 4, 1) }];
+    }
     let mut all = vec![hold(8, 16, per_16_bytes, 1), hold(32, 4, per_16_bytes, 1), hold(32, 4, 4 * per_16_bytes, 1)];
     if dtype == DType::F32 {
         all.extend([hold(256, 1, 4, 4), hold(512, 1, 8, 8)]);
@@ -117,8 +119,8 @@ pub(crate) fn check(p: &Problem) -> Result<(), DescError> {
     let [Some(x), Some(out)] = &p.operands[..] else {
         return Ok(());
     };
-    if !DTYPES.contains(&x.dtype) {
-        return Err(DescError { operand: "x", rule: Rule::DTypeSupported, got: x.dtype.to_string(), expected: "f32, f16 or bf16".into() });
+    if !floats(Target::Host32).contains(&x.dtype) {
+        return Err(DescError { operand: "x", rule: Rule::DTypeSupported, got: x.dtype.to_string(), expected: "f32, f16, bf16 or f64".into() });
     }
     if out.dtype != x.dtype {
         return Err(DescError { operand: "out", rule: Rule::SameDType, got: out.dtype.to_string(), expected: x.dtype.to_string() });
@@ -132,18 +134,21 @@ pub(crate) fn check(p: &Problem) -> Result<(), DescError> {
     collapse_rows(&[operand("x", x), operand("out", out)], axis, false).map(|_| ())
 }
 
-pub(crate) fn plans(p: &Valid, caps: &DeviceCaps, log: bool) -> Vec<Plan> {
+pub(crate) fn plans(p: &Valid, caps: &DeviceCaps, log: bool) -> Result<Vec<Plan>, Unsupported> {
     let [Some(x), Some(out)] = &p.operands[..] else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     if out.is_empty() {
-        return vec![Plan::empty(caps.target)];
+        return Ok(vec![Plan::empty(caps.target)]);
+    }
+    if !floats(caps.target).contains(&x.dtype) {
+        return Err(Unsupported { op: p.signature.op, target: caps.target, what: format!("no kernel for {}", x.dtype) });
     }
     let Some(axis) = axis(p, x.rank()) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let Ok((space, mut views)) = collapse_rows(&[operand("x", x), operand("out", out)], axis, false) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     for (i, v) in views.iter_mut().enumerate() {
         v.buffer = Some(Buffer::Operand(i));
@@ -176,7 +181,7 @@ pub(crate) fn plans(p: &Valid, caps: &DeviceCaps, log: bool) -> Vec<Plan> {
     let (good, rest): (Vec<_>, Vec<_>) = all.iter().filter(legal).map(|&c| (c, cluster(&c) as u32)).partition(|(c, k)| *k <= c.span);
     let mut ways = [good, rest].concat();
     ways.extend(all.iter().filter(|c| !c.hold).map(|&c| (c, 1)));
-    ways.into_iter().map(plan).collect()
+    Ok(ways.into_iter().map(plan).collect())
 }
 
 pub(crate) fn variants(target: Target) -> Vec<Variant> {
@@ -195,7 +200,7 @@ pub(crate) fn variants(target: Target) -> Vec<Variant> {
         let shared = c.shared();
         Variant { shared, ..variant(id(dtype, c, target), s, "ops/softmax.h", ["Softmax", "SoftmaxConfig"], config, set) }
     };
-    DTYPES.into_iter().flat_map(|d| configs(d, target).into_iter().map(move |c| (d, c))).map(|(d, c)| one(d, c)).collect()
+    floats(target).iter().flat_map(|&d| configs(d, target).into_iter().map(move |c| (d, c))).map(|(d, c)| one(d, c)).collect()
 }
 
 pub(crate) fn params(kernel: &str) -> &'static [Param] {
@@ -216,7 +221,7 @@ impl Op for Softmax {
     }
 
     fn plans(&self, p: &Valid, caps: &DeviceCaps) -> Result<Vec<Plan>, Unsupported> {
-        Ok(plans(p, caps, false))
+        plans(p, caps, false)
     }
 
     fn variants(&self, target: Target) -> Vec<Variant> {

@@ -1,6 +1,6 @@
 //! `out = x + y`, elementwise.
 
-use crate::rows::{RowShape, launch, max_lead, operand, variant, vec_of};
+use crate::rows::{RowShape, floats, launch, max_lead, operand, variant, vec_of};
 use std::ops::Range;
 use warpwave_core::{
     Approx, Arg, ArgType, BuildSet, DType, DescError, DeviceCaps, KernelId, Op, OperandSpec, Param, Plan, Problem, Role, Rule, Signature, Source,
@@ -9,7 +9,7 @@ use warpwave_core::{
 
 mod reference;
 
-/// `out = x + y`: tensors of one shape and dtype (f32, f16, bf16), any strides, rounded once.
+/// `out = x + y`: tensors of one shape and dtype (f32, f16, bf16, on the CPU f64), any strides, rounded once.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorAdd;
 
@@ -31,8 +31,6 @@ const PARAMS: &[Param] = &[
     Param::new("stretches", ArgType::I64),
     Param::new("programs", ArgType::I64),
 ];
-
-const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
 fn shapes(dtype: DType) -> [RowShape; 2] {
     [RowShape::new(256, 1, 1, vec_of(dtype)), RowShape::new(128, 1, 2, vec_of(dtype))]
@@ -59,8 +57,8 @@ impl Op for VectorAdd {
         let [Some(x), Some(y), Some(out)] = &p.operands[..] else {
             return Ok(());
         };
-        if !DTYPES.contains(&x.dtype) {
-            return Err(DescError { operand: "x", rule: Rule::DTypeSupported, got: x.dtype.to_string(), expected: "f32, f16 or bf16".into() });
+        if !floats(Target::Host32).contains(&x.dtype) {
+            return Err(DescError { operand: "x", rule: Rule::DTypeSupported, got: x.dtype.to_string(), expected: "f32, f16, bf16 or f64".into() });
         }
         for (name, d) in [("y", y), ("out", out)] {
             if d.dtype != x.dtype {
@@ -79,6 +77,9 @@ impl Op for VectorAdd {
         };
         if out.is_empty() {
             return Ok(vec![Plan::empty(caps.target)]);
+        }
+        if !floats(caps.target).contains(&x.dtype) {
+            return Err(Unsupported { op: "vector_add", target: caps.target, what: format!("no kernel for {}", x.dtype) });
         }
         let Ok((space, mut views)) = collapse_rows(&[operand("x", x), operand("y", y), operand("out", out)], out.rank().saturating_sub(1), true)
         else {
@@ -115,9 +116,9 @@ impl Op for VectorAdd {
             let config = format!(".type = ww::dtype::{dtype}, .threads = {}, .chunks = {}, .vec = {}", shape.threads, shape.chunks, shape.vec);
             variant(id(dtype, shape, target), shape, "ops/vector_add.h", ["VectorAdd", "VectorAddConfig"], config, set)
         };
-        DTYPES
-            .into_iter()
-            .flat_map(|d| {
+        floats(target)
+            .iter()
+            .flat_map(|&d| {
                 shapes(d).into_iter().enumerate().map(move |(i, s)| (d, s, if i == 0 && d == DType::F32 { BuildSet::Ci } else { BuildSet::Full }))
             })
             .map(|(d, s, set)| one(d, s, set))

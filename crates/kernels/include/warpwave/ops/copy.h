@@ -5,7 +5,7 @@
 namespace ww {
 struct CopyConfig { dtype type; int threads, groups = 1, chunks, vec; };
 template <CopyConfig C> struct Copy {
-  static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec};
+  static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec, .wide = C.type == dtype::f64};
   using T = elem<C.type>;
   struct Params {
     rows_view<const T> x;
@@ -18,7 +18,7 @@ template <CopyConfig C> struct Copy {
     auto out = row_of(p.out, p.space, r);
     auto t = g.tiling(out);
     if (i >= t.count()) return;
-    g.store(t, i, out, g.load(t, i, row_of(p.x, p.space, r), 0.f));
+    g.store(t, i, out, g.load(t, i, row_of(p.x, p.space, r), 0));
   }
 };
 }  // namespace ww

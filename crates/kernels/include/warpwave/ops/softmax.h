@@ -10,10 +10,11 @@ struct SoftmaxConfig {
   int ring = 0;    // held tiles under way or in work
 };
 template <SoftmaxConfig C> struct Softmax {
-  static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec};
+  static constexpr RowShape kShape{.threads = C.threads, .groups = C.groups, .chunks = C.chunks, .vec = C.vec, .wide = C.type == dtype::f64};
   static constexpr int kRing = C.ring;
   static constexpr bool kSpans = true;
   using T = elem<C.type>;
+  using R = real<kShape>;
   struct Params {
     rows_view<const T> x;
     rows_view<T> out;
@@ -23,9 +24,9 @@ template <SoftmaxConfig C> struct Softmax {
     int reserved;
   };
   // log2(e) folded into the exponent: one multiply-add and one exp2
-  static constexpr float kLog2e = 1.4426950408889634f;
+  static constexpr R kLog2e = R(1.4426950408889634074);
 
-  WW_FN static float scale(float a, float b) { return a == b ? 1.f : ww::exp2((a - b) * kLog2e); }   // of e^a to e^b; also where both are -inf
+  WW_FN static R scale(R a, R b) { return a == b ? R(1) : ww::exp2((a - b) * kLog2e); }   // of e^a to e^b; also where both are -inf
   template <class G> WW_FN static void fetch(G& g, const Params& p, int64_t r) {
     auto x = row_of(p.x, p.space, r);
     g.fetch(g.tiling(x), x);
@@ -38,46 +39,46 @@ template <SoftmaxConfig C> struct Softmax {
       auto v = g.load(t, g.rank(), x, -INFINITY);
       // Exponentials measured from a lane's own maximum wait for nobody.  They replace the values unless the logarithm wants those: both kept
       // took 104 registers in place of 64 (256x4x8, sm_90a).
-      auto m = g.lanes(-INFINITY), l = g.lanes(0.f);
-      fold(m, v, [](float a, float b) { return ww::max(a, b); });
+      auto m = g.lanes(-INFINITY), l = g.lanes(0);
+      fold(m, v, [](R a, R b) { return ww::max(a, b); });
       auto base = m;
-      zip(base, m, [](float, float b) { return b == -INFINITY ? 0.f : b; });
+      zip(base, m, [](R, R b) { return b == -INFINITY ? R(0) : b; });
       if (p.log) {
-        fold(l, v, base, [](float s, float a, float b) { return s + ww::exp2((a - b) * kLog2e); });
+        fold(l, v, base, [](R s, R a, R b) { return s + ww::exp2((a - b) * kLog2e); });
       } else {
-        map(v, base, [](float x, float b) { return ww::exp2((x - b) * kLog2e); });
-        fold(l, v, [](float s, float a) { return s + a; });
+        map(v, base, [](R x, R b) { return ww::exp2((x - b) * kLog2e); });
+        fold(l, v, [](R s, R a) { return s + a; });
       }
-      auto all = max_sum(g, m, l, [](float a, float b) { return scale(a, b); });
+      auto all = max_sum(g, m, l, [](R a, R b) { return scale(a, b); });
       if (p.log) {
-        float k = ww::log(all.sum);
-        map(v, [&](float x) { return (x - all.max) - k; });   // in this order: max + k would round away what x - max still holds
+        R k = ww::log(all.sum);
+        map(v, [&](R x) { return (x - all.max) - k; });   // in this order: max + k would round away what x - max still holds
       } else {
         auto k = m;
-        zip(k, m, [&](float, float a) { return scale(a, all.max) / all.sum; });
-        map(v, k, [](float x, float f) { return x * f; });
+        zip(k, m, [&](R, R a) { return scale(a, all.max) / all.sum; });
+        map(v, k, [](R x, R f) { return x * f; });
       }
       g.store(t, g.rank(), out, v);
     } else {
-      auto m = g.lanes(-INFINITY), l = g.lanes(0.f);
+      auto m = g.lanes(-INFINITY), l = g.lanes(0);
       for (int64_t i = g.rank(); i < t.count(); i += g.span()) {
         auto v = g.load(t, i, x, -INFINITY);
         auto old = m;
-        fold(m, v, [](float a, float b) { return ww::max(a, b); });
+        fold(m, v, [](R a, R b) { return ww::max(a, b); });
         // a lane that has met only -inf keeps the sum 0: its own exp(-inf - -inf) would be NaN
-        zip(old, m, [](float a, float b) { return scale(a, b); });
-        zip(l, old, [](float a, float s) { return a * s; });
+        zip(old, m, [](R a, R b) { return scale(a, b); });
+        zip(l, old, [](R a, R s) { return a * s; });
         auto base = m;
-        zip(base, m, [](float, float b) { return b == -INFINITY ? 0.f : b; });
-        fold(l, v, base, [](float s, float a, float b) { return s + ww::exp2((a - b) * kLog2e); });
+        zip(base, m, [](R, R b) { return b == -INFINITY ? R(0) : b; });
+        fold(l, v, base, [](R s, R a, R b) { return s + ww::exp2((a - b) * kLog2e); });
       }
-      auto all = max_sum(g, m, l, [](float a, float b) { return scale(a, b); });
-      float k = p.log ? ww::log(all.sum) : 1.f / all.sum;
+      auto all = max_sum(g, m, l, [](R a, R b) { return scale(a, b); });
+      R k = p.log ? ww::log(all.sum) : R(1) / all.sum;
       if (all.max == -INFINITY) k = NAN;
       for (int64_t i = g.rank(); i < t.count(); i += g.span()) {
         auto v = g.load(t, i, x, -INFINITY);
-        if (p.log) map(v, [&](float x) { return (x - all.max) - k; });
-        else map(v, [&](float x) { return ww::exp2((x - all.max) * kLog2e) * k; });
+        if (p.log) map(v, [&](R x) { return (x - all.max) - k; });
+        else map(v, [&](R x) { return ww::exp2((x - all.max) * kLog2e) * k; });
         g.store(t, i, out, v);
       }
     }

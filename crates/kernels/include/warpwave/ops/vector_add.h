@@ -4,8 +4,9 @@
 namespace ww {
 struct VectorAddConfig { dtype type; int threads, chunks, vec; };
 template <VectorAddConfig C> struct VectorAdd {
-  static constexpr RowShape kShape{.threads = C.threads, .chunks = C.chunks, .vec = C.vec};
+  static constexpr RowShape kShape{.threads = C.threads, .chunks = C.chunks, .vec = C.vec, .wide = C.type == dtype::f64};
   using T = elem<C.type>;
+  using R = real<kShape>;
   struct Params {
     rows_view<const T> x, y;
     rows_view<T> out;
@@ -19,8 +20,8 @@ template <VectorAddConfig C> struct VectorAdd {
     auto out = row_of(p.out, p.space, r);
     auto t = g.tiling(out);
     if (i >= t.count()) return;   // stretches allows for the worst lead
-    auto v = g.load(t, i, x, 0.f), w = g.load(t, i, y, 0.f);
-    zip(v, w, [](float a, float b) { return a + b; });
+    auto v = g.load(t, i, x, 0), w = g.load(t, i, y, 0);
+    zip(v, w, [](R a, R b) { return a + b; });
     g.store(t, i, out, v);
   }
 };
