@@ -7,7 +7,7 @@ use warpwave_core::{
     Unsupported, Valid, Variant,
 };
 
-pub(crate) const KERNEL: Kernel = Kernel { name: "activation", header: "ops/activation.h", names: ["Activation", "ActivationConfig"] };
+pub(crate) const KERNEL: Kernel = Kernel { name: "activation", header: "ops/activation.h", names: ["Activation", "ActivationConfig"], chunks: 2 };
 
 const PARAMS: &[Param] = &[
     Param::new("x", ArgType::Rows),

@@ -6,6 +6,7 @@
 
 mod activation;
 mod column_sum;
+mod gate;
 pub mod ops;
 mod pointwise;
 mod rows;

@@ -6,21 +6,23 @@ use warpwave_core::{
     Unsupported, Valid, Variant, Workspace,
 };
 
-/// A kernel of elementwise ops: its name, its header, its template and config struct.
+/// A kernel of elementwise ops: its name, its header, its template and config struct; how many accesses of each operand a thread has in flight
+/// where the problem is large.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
     pub(crate) header: &'static str,
     pub(crate) names: [&'static str; 2],
+    pub(crate) chunks: u32,
 }
 
 /// The fields of every `Params` behind its operands.
 pub(crate) const SPACE: [Param; 3] =
     [Param::new("space", ArgType::Space), Param::new("stretches", ArgType::I64), Param::new("programs", ArgType::I64)];
 
-/// Two accesses of each operand in flight a thread, for large problems; a warp for small ones and short rows.
-fn shapes(vec: u32) -> [RowShape; 2] {
-    [RowShape::new(128, 1, 2, vec), RowShape::new(32, 4, 1, vec)]
+/// For large problems; and a warp for small ones and short rows.
+fn shapes(kernel: Kernel, vec: u32) -> [RowShape; 2] {
+    [RowShape::new(256 / kernel.chunks, 1, kernel.chunks, vec), RowShape::new(32, 4, 1, vec)]
 }
 
 fn id(kernel: Kernel, tag: &str, flag: &str, shape: RowShape, target: Target) -> KernelId {
@@ -42,7 +44,7 @@ pub(crate) fn variants(
         let set = if common && i == 0 { BuildSet::Ci } else { BuildSet::Full };
         variant(id(kernel, tag, flag, s, target), s, kernel.header, kernel.names, fields, set)
     };
-    shapes(vec).into_iter().enumerate().map(one).collect()
+    shapes(kernel, vec).into_iter().enumerate().map(one).collect()
 }
 
 /// The instantiations for each dtype of a target.
@@ -148,7 +150,7 @@ pub(crate) fn plans(
     let vec = dtypes.iter().map(|&d| vec_of(d)).max().unwrap_or(1);
     let tag = dtypes.iter().map(|d| d.name()).collect::<Vec<_>>().join("-");
     let Layout { space, lead, .. } = layout;
-    let mut shapes = shapes(vec);
+    let mut shapes = shapes(kernel, vec);
     // small ones: more blocks, so that every multiprocessor has some; and short rows
     if space.n < shapes[0].tile() || space.n * space.rows() < u64::from(caps.units) * 8 * shapes[0].tile() {
         shapes.reverse();

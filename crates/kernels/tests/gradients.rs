@@ -67,3 +67,12 @@ fn rms_norm() {
         check(&forward, &backward, &[("dx", "x"), ("dw", "w")]);
     }
 }
+
+#[test]
+fn gates() {
+    for (op, rest) in [("silu_mul", ""), ("gelu_mul", ""), ("gelu_mul", " approximate=tanh")] {
+        let forward = format!("{op} gate=f64[3,7] up=f64[3,7] out=f64[3,7]{rest}");
+        let backward = format!("{op}_bwd gate=f64[3,7] up=f64[3,7] dy=f64[3,7] dgate=f64[3,7] dup=f64[3,7]{rest}");
+        check(&forward, &backward, &[("dgate", "gate"), ("dup", "up")]);
+    }
+}

@@ -106,6 +106,7 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
         "matmul" => &["B", "M", "N", "K"],
         "rms_norm" | "rms_norm_bwd" | "add_rms_norm" | "layer_norm" => &["M", "N", "T", "Hh"],
         "relu_dropout" | "gelu" | "gelu_bwd" => &["n"],
+        "silu_mul" => &["rows", "F"],
         _ => return Err(format!("the case runner has no shapes for {op}")),
     };
     if let Some(name) = params.keys().find(|k| !known.contains(&k.as_str())) {
@@ -124,6 +125,8 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
             _ if p("T").is_some() => need(&["T", "Hh", "N"])?,
             _ => need(&["M", "N"])?,
         }
+    } else if op == "silu_mul" {
+        need(&["rows", "F"])?
     } else if p("n").is_some() {
         need(&["n"])?
     } else if p("C").is_some() {
@@ -134,6 +137,11 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
     let rank = shape.len();
     let batch = (op == "matmul" && rank == 3).then_some(0);
     Ok(Axes { r: rank.checked_sub(2), b: batch, shape, ..Axes::default() })
+}
+
+/// The operands that are views of one packed tensor of twice the width.
+fn halves(op: &str, input: &str) -> Option<[&'static str; 2]> {
+    (op == "silu_mul" && input == "gate_up").then_some(["gate", "up"])
 }
 
 /// A run made ready: problem, data, options.
@@ -175,7 +183,7 @@ fn ready(op: &dyn Op, run: &Run, guard: u64) -> Result<Ready, String> {
         }
     }
     debug_assert!(COMMON.iter().all(|c| signature.attrs.iter().all(|a| a.name != *c)));
-    for name in run.inputs.keys() {
+    for name in run.inputs.keys().filter(|name| halves(signature.op, name).is_none()) {
         if problem.index(name).is_none_or(|i| signature.operands[i].role == Role::Output) {
             return Err(format!("inputs.{name}: {} has no such input", signature.op));
         }
@@ -183,7 +191,8 @@ fn ready(op: &dyn Op, run: &Run, guard: u64) -> Result<Ready, String> {
     let mut images = Vec::new();
     for spec in signature.operands {
         let output = spec.role == Role::Output;
-        let Some(formula) = run.inputs.get(spec.name).map(Some).or(output.then_some(None)) else {
+        let packed = run.inputs.iter().find_map(|(name, f)| Some((f, halves(signature.op, name)?.iter().position(|h| *h == spec.name)? as u64)));
+        let Some(formula) = run.inputs.get(spec.name).or(packed.map(|p| p.0)).map(Some).or(output.then_some(None)) else {
             if spec.role == Role::Input {
                 return Err(format!("inputs.{} is missing", spec.name));
             }
@@ -201,6 +210,18 @@ fn ready(op: &dyn Op, run: &Run, guard: u64) -> Result<Ready, String> {
             }
         }
         desc.offset = flag("offset").and_then(Value::as_integer).unwrap_or(0) as u64;
+        if let Some((f, half)) = packed {
+            // a view of the packed tensor, whose formula runs over both halves
+            let (n, row) = (axes.shape[axes.shape.len() - 1], axes.shape.len() - 1);
+            let mut whole = axes.clone();
+            whole.shape[row] *= 2;
+            let f = f.over(&whole).map_err(|e| format!("inputs: {e}"))?;
+            desc.strides = TensorDesc::contiguous(dtype, &whole.shape).strides;
+            desc.offset += half * n;
+            images.push(Some(Image::filled(&desc, &options, &|i| f(i / n.max(1) * 2 * n + half * n + i % n.max(1)))));
+            problem = problem.with(spec.name, desc);
+            continue;
+        }
         images.push(match formula {
             None => None,
             Some(f) => {

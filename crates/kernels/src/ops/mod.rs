@@ -6,6 +6,8 @@ pub mod add_rms_norm;
 pub mod attention;
 pub mod gelu;
 pub mod gelu_bwd;
+pub mod gelu_mul;
+pub mod gelu_mul_bwd;
 pub mod layer_norm;
 pub mod log_softmax;
 pub mod matmul;
@@ -18,6 +20,8 @@ pub mod rms_norm_bwd;
 pub mod roof;
 pub mod silu;
 pub mod silu_bwd;
+pub mod silu_mul;
+pub mod silu_mul_bwd;
 pub mod softmax;
 pub mod vector_add;
 
@@ -40,5 +44,9 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &silu_bwd::SiluBwd,
     &gelu::Gelu,
     &gelu_bwd::GeluBwd,
+    &silu_mul::SiluMul,
+    &silu_mul_bwd::SiluMulBwd,
+    &gelu_mul::GeluMul,
+    &gelu_mul_bwd::GeluMulBwd,
     &roof::Roof,
 ];
