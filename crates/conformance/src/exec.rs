@@ -31,11 +31,13 @@ pub struct Options {
     pub alias: Option<(usize, usize)>,
     /// No guard band behind a tensor or the workspace: its memory ends there, and a sanitizer reports what reads on.
     pub tight: bool,
+    /// The operand whose indices lie out of range: a run must report it, and its results count all the same. `None`: a report is a fault.
+    pub reports: Option<usize>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { guard: GUARD, guard_value: f64::NAN, gap_value: f64::NAN, prefill: None, ranges: None, alias: None, tight: false }
+        Options { guard: GUARD, guard_value: f64::NAN, gap_value: f64::NAN, prefill: None, ranges: None, alias: None, tight: false, reports: None }
     }
 }
 
@@ -54,6 +56,8 @@ pub enum Fault {
     InputChanged { operand: String, elements: i64 },
     #[error("{operand}: element {index} was not written")]
     NotWritten { operand: String, index: u64 },
+    #[error("{operand}: an index out of range was not reported")]
+    NotReported { operand: String },
     #[error("{operand}: {what}")]
     Setup { operand: String, what: String },
 }
@@ -376,7 +380,11 @@ impl Session<'_> {
         let work = bind(self.op, self.problem, plan, &self.views, scratch.as_ref(), q.error_word())?;
         // SAFETY: the buffers live in `self` and `scratch` until the sync below, and no other queue knows them
         unsafe { q.run(&work) }?;
-        q.sync()?;
+        match (q.sync(), self.options.reports) {
+            (Err(DeviceError::IndexOutOfRange { operand, .. }), Some(o)) if operand as usize == o => {}
+            (Ok(()), Some(o)) => return Err(Fault::NotReported { operand: self.problem.signature.operands[o].name.into() }),
+            (done, _) => done?,
+        }
         if let Some(view) = &scratch {
             for (at, bytes) in [(0, guard), (guard + plan.workspace.bytes(), behind)] {
                 self.check_poison("workspace", &view.buffer, at, bytes, 1)?;

@@ -9,6 +9,7 @@ mod column_sum;
 mod gate;
 pub mod ops;
 mod pointwise;
+mod rope;
 mod rows;
 mod unit;
 

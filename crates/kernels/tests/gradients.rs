@@ -76,3 +76,11 @@ fn gates() {
         check(&forward, &backward, &[("dgate", "gate"), ("dup", "up")]);
     }
 }
+
+#[test]
+fn rope() {
+    for rest in ["", " style=interleaved rot=4", " style=neox_proportional rot=4 offset=3", " scaling=yarn factor=4.0 original=64 rot=6"] {
+        let backward = format!("rope_bwd dy=f64[3,2,8] dx=f64[3,2,8]{rest}");
+        check(&format!("rope x=f64[3,2,8] out=f64[3,2,8]{rest}"), &backward, &[("dx", "x")]);
+    }
+}

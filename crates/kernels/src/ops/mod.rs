@@ -18,6 +18,8 @@ pub mod relu_squared_bwd;
 pub mod rms_norm;
 pub mod rms_norm_bwd;
 pub mod roof;
+pub mod rope;
+pub mod rope_bwd;
 pub mod silu;
 pub mod silu_bwd;
 pub mod silu_mul;
@@ -48,5 +50,7 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &silu_mul_bwd::SiluMulBwd,
     &gelu_mul::GeluMul,
     &gelu_mul_bwd::GeluMulBwd,
+    &rope::Rope,
+    &rope_bwd::RopeBwd,
     &roof::Roof,
 ];

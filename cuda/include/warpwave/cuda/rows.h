@@ -190,6 +190,39 @@ template <RowShape S, bool kSpans, class Stream = no_stream> class row_group {
     }
   }
 
+  template <class T> WW_FN Values load(const row_tiling& t, int64_t i, const ww::dense_span<T>& s, float other) const {
+    using E = std::remove_const_t<T>;
+    constexpr int kBytes = int(sizeof(E)), kRun = kVec * kBytes, kAccess = kRun < 16 ? kRun : 16, kRegs = kAccess < 4 ? 1 : kAccess / 4;
+    const int64_t first = t.first(i) + thread * kVec;
+    raw<E> r;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      bool in = first + c * kThreads * kVec < s.n;
+#pragma unroll
+      for (int k = 0; k < raw<E>::kWords; ++k) r.w[c][k] = fill_of<E>(other);
+#pragma unroll
+      for (int k = 0; k < raw<E>::kWords; k += kRegs) {
+        load_bytes<kAccess>(&r.w[c][k], reinterpret_cast<const char*>(s.p + first + c * kThreads * kVec) + k * 4, in);
+      }
+    }
+    return unpacked<E>(r);
+  }
+  template <class T> WW_FN void store(const row_tiling& t, int64_t i, const ww::dense_span<T>& s, const Values& v) const {
+    constexpr int kBytes = int(sizeof(T)), kRun = kVec * kBytes, kAccess = kRun < 16 ? kRun : 16, kRegs = kAccess / 4;
+    const int64_t first = t.first(i) + thread * kVec;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      bool in = first + c * kThreads * kVec < s.n;
+      uint32_t r[kRun / 4];
+#pragma unroll
+      for (int k = 0; k < kRun / 4; ++k) r[k] = word_of<T>(&v.x[c * kVec], k);
+#pragma unroll
+      for (int k = 0; k < kRun / 4; k += kRegs) {
+        store_bytes<kAccess>(reinterpret_cast<char*>(s.p + first + c * kThreads * kVec) + k * 4, &r[k], in);
+      }
+    }
+  }
+
   WW_FN ww::cuda::lanes lanes(float x) const { return {x}; }
   WW_FN float max(ww::cuda::lanes l) { return reduce(l.x, larger{}); }
   WW_FN float sum(ww::cuda::lanes l) { return reduce(l.x, plus{}); }

@@ -71,6 +71,27 @@ template <RowShape S> struct row_group {
       }
     }
   }
+  template <class T> WW_FN values load(const row_tiling& t, int64_t i, const ww::dense_span<T>& s, float other) const {
+    values v;
+    const int64_t first = t.first(i) + thread * S.vec;
+    auto p = (WW_GLOBAL T*)s.p + first;
+#pragma unroll
+    for (int c = 0; c < S.chunks; ++c) {
+      if (first + c * kThreads * S.vec < s.n) load_run(p + c * kThreads * S.vec, &v.x[c * S.vec]);
+      else {
+#pragma unroll
+        for (int e = 0; e < S.vec; ++e) v.x[c * S.vec + e] = other;
+      }
+    }
+    return v;
+  }
+  template <class T> WW_FN void store(const row_tiling& t, int64_t i, const ww::dense_span<T>& s, const values& v) const {
+    const int64_t first = t.first(i) + thread * S.vec;
+    auto p = (WW_GLOBAL T*)s.p + first;
+#pragma unroll
+    for (int c = 0; c < S.chunks; ++c)
+      if (first + c * kThreads * S.vec < s.n) store_run(p + c * kThreads * S.vec, &v.x[c * S.vec]);
+  }
   template <class F> WW_FN void runs(const row_tiling& t, int64_t i, values& v, F f) const {
 #pragma unroll
     for (int c = 0; c < S.chunks; ++c) f(v.x + c * S.vec, t.first(i) + (c * kThreads + thread) * S.vec);

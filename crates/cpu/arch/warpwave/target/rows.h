@@ -100,6 +100,12 @@ template <RowShape S, int kWarp> struct row_group {
       for (int j = in.begin; j < in.end; ++j) s.p[(in.first + j) * s.stride] = from_real<T>(v.v[j]);
     }
   }
+  template <class T> values load(const row_tiling& t, int64_t i, const ww::dense_span<T>& s, R other) const {
+    return load(t, i, ww::span<T>{s.p, s.n, 1}, other);
+  }
+  template <class T> void store(const row_tiling& t, int64_t i, const ww::dense_span<T>& s, const values& v) const {
+    store(t, i, ww::span<T>{s.p, s.n, 1}, v);
+  }
   template <class F> void runs(const row_tiling& t, int64_t i, values& v, F f) const {
     for (int j = 0; j < S.tile(); j += S.vec) f(v.v + j, t.first(i) + j);
   }

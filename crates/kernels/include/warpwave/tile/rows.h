@@ -21,6 +21,7 @@
 //   g.rank(), g.span()                  which part of a row that several programs share, of how many (0 of 1 elsewhere)
 //   g.tiling(s)  -> row_tiling          cuts span s into tiles of kShape's size so that each begins on a 16-byte address of s
 //   g.load(t, i, s, other) -> values    tile i of span s; `other` (a value of s's type) where the tile sticks out. s need not be the span that was tiled
+//   load and store also take a dense_span, tiled from its first element on (row_tiling{n, 0, the size of a tile}): one way to it, few registers
 //   g.fetch(t, s)                       asks for tile g.rank() of span s ahead of run (in fetch alone)
 //   g.store(t, i, s, values)            writes what lies inside s; converts to s's type, nearest even
 //   g.max(values), g.sum(values)        over the whole group (and the cluster), the same bits in every thread; max passes NaN over
@@ -56,6 +57,8 @@ template <RowShape S> using real = pick_t<S.wide, double, float>;
 
 // A row: n elements, `stride` apart.
 template <class T> struct span { T* p; int64_t n, stride; };
+// A row of which a plan promises that its elements are neighbours from 16 bytes on, whole runs of them.
+template <class T> struct dense_span { T* p; int64_t n; };
 // Tile i covers elements [i*size - lead, (i+1)*size - lead) of a span of n.
 struct row_tiling {
   int64_t n;
