@@ -216,8 +216,10 @@ fn shapes(dtype: DType, pairs: bool, dense: bool, target: Target) -> Vec<RowShap
     let vec = vec_of(dtype);
     let tiles: &[u32] = if target.vendor() == Vendor::Cpu || !dense { &[64] } else { &[32, 64, 128] };
     let shape = |&tile: &u32| {
-        let threads = if pairs { 2 * tile } else { tile } / vec;
-        RowShape::new(threads, 256 / threads, 1, vec)
+        let runs = if pairs { 2 * tile } else { tile } / vec;
+        // groups of several waves do not share a block on gfx1100
+        let threads = runs.min(32);
+        RowShape::new(threads, 256 / threads, runs / threads, vec)
     };
     tiles.iter().map(shape).collect()
 }

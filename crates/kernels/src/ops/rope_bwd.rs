@@ -32,6 +32,7 @@ impl Op for RopeBwd {
     }
 
     fn variants(&self, target: Target) -> Vec<Variant> {
+        debug_assert!(rope::variants(target).iter().all(|v| ["ops/rope.h", "ops/rope_table.h"].contains(&v.header)));
         rope::variants(target)
     }
 
