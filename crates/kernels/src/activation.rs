@@ -1,13 +1,14 @@
 //! What activations and their gradients share: one kernel, which is told the function.
 
-use crate::pointwise::{Kernel, SPACE, check_same, layout, names, no_view, output, plans, variants_by_dtype, view_args};
+use crate::pointwise::{Kernel, SPACE, check_same, layout, names, no_view, output, plans, usual_shapes, variants_by_dtype, view_args};
 use crate::rows::EXAMPLES;
 use warpwave_core::{
     Approx, Arg, ArgType, AttrKind, AttrSpec, DType, DescError, DeviceCaps, OperandSpec, Param, Plan, Problem, Role, Source, Target, TensorDesc,
     Unsupported, Valid, Variant,
 };
 
-pub(crate) const KERNEL: Kernel = Kernel { name: "activation", header: "ops/activation.h", names: ["Activation", "ActivationConfig"] };
+pub(crate) const KERNEL: Kernel =
+    Kernel { name: "activation", header: "ops/activation.h", names: ["Activation", "ActivationConfig"], shapes: usual_shapes };
 
 const PARAMS: &[Param] = &[
     Param::new("x", ArgType::Rows),

@@ -1,13 +1,16 @@
 //! What dropout, relu_dropout and their gradients share: one kernel.
 
-use crate::pointwise::{Kernel, SPACE, check_same, layout, names, no_view, output, plans_in, variants_by_dtype_in, view_args};
+use crate::pointwise::{Kernel, SPACE, check_same, layout, names, no_view, output, plans, variants_by_dtype, view_args};
 use crate::rows::{EXAMPLES, RowShape};
 use warpwave_core::{
     Arg, ArgType, AttrKind, AttrSpec, DescError, DeviceCaps, OperandSpec, Param, Plan, Problem, Role, Rule, Target, TensorDesc, Unsupported, Valid,
     Variant,
 };
 
-pub(crate) const KERNEL: Kernel = Kernel { name: "dropout", header: "ops/dropout.h", names: ["Dropout", "DropoutConfig"] };
+pub(crate) const KERNEL: Kernel = Kernel { name: "dropout", header: "ops/dropout.h", names: ["Dropout", "DropoutConfig"], shapes };
+
+/// Of two operands.
+const TWO: Kernel = Kernel { shapes: gated_shapes, ..KERNEL };
 
 pub(crate) const PARAMS: &[Param] = &[
     Param::new("x", ArgType::Rows),
@@ -67,7 +70,6 @@ fn shapes(vec: u32) -> [RowShape; 2] {
     [RowShape::new(128, 1, 4, vec), RowShape::new(32, 4, 1, vec)]
 }
 
-/// Of two operands.
 fn gated_shapes(vec: u32) -> [RowShape; 2] {
     [RowShape::new(128, 1, if vec > 4 { 2 } else { 3 }, vec), RowShape::new(32, 4, 1, vec)]
 }
@@ -114,13 +116,12 @@ pub(crate) fn plan_all(p: &Valid, caps: &DeviceCaps) -> Result<Vec<Plan>, Unsupp
         ("relu", Arg::I32(i32::from(gated || p.flag("relu")))),
         ("reserved", Arg::I32(0)),
     ];
-    let (shapes, flag) = if gated { (gated_shapes as fn(u32) -> _, ".gated") } else { (shapes as fn(u32) -> _, "") };
-    plans_in(shapes, p, caps, (KERNEL, flag), &[dtype], rows, args, &more)
+    plans(p, caps, if gated { (TWO, ".gated") } else { (KERNEL, "") }, &[dtype], rows, args, &more)
 }
 
 pub(crate) fn variants(target: Target) -> Vec<Variant> {
-    let mut all = variants_by_dtype_in(shapes, KERNEL, &[("", ", .gated = false")], target);
-    all.extend(variants_by_dtype_in(gated_shapes, KERNEL, &[(".gated", ", .gated = true")], target));
+    let mut all = variants_by_dtype(KERNEL, &[("", ", .gated = false")], target);
+    all.extend(variants_by_dtype(TWO, &[(".gated", ", .gated = true")], target));
     all
 }
 

@@ -7,9 +7,11 @@
 mod activation;
 mod column_sum;
 mod dropout;
+mod gate;
 mod norm_bwd;
 pub mod ops;
 mod pointwise;
+mod rope;
 mod row_total;
 mod rows;
 mod unit;

@@ -6,20 +6,22 @@ use warpwave_core::{
     Unsupported, Valid, Variant, Workspace,
 };
 
-/// A kernel of elementwise ops: its name, its header, its template and config struct.
+/// A kernel of elementwise ops: its name, its header, its template and config struct; its shapes, by the elements of 16 bytes: one for large
+/// problems, the most used, and one for small ones and short rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
     pub(crate) header: &'static str,
     pub(crate) names: [&'static str; 2],
+    pub(crate) shapes: fn(u32) -> [RowShape; 2],
 }
 
 /// The fields of every `Params` behind its operands.
 pub(crate) const SPACE: [Param; 3] =
     [Param::new("space", ArgType::Space), Param::new("stretches", ArgType::I64), Param::new("programs", ArgType::I64)];
 
-/// Two accesses of each operand in flight a thread, for large problems; a warp for small ones and short rows.
-fn shapes(vec: u32) -> [RowShape; 2] {
+/// Two accesses of each operand in flight; and a warp.
+pub(crate) fn usual_shapes(vec: u32) -> [RowShape; 2] {
     [RowShape::new(128, 1, 2, vec), RowShape::new(32, 4, 1, vec)]
 }
 
@@ -37,39 +39,18 @@ pub(crate) fn variants(
     common: bool,
     target: Target,
 ) -> Vec<Variant> {
-    variants_in(&shapes(vec), kernel, (tag, flag), [before, behind], common, target)
-}
-
-/// The same for other shapes; the first is the most used.
-pub(crate) fn variants_in(
-    shapes: &[RowShape],
-    kernel: Kernel,
-    (tag, flag): (&str, &str),
-    [before, behind]: [&str; 2],
-    common: bool,
-    target: Target,
-) -> Vec<Variant> {
-    let one = |(i, &s): (usize, &RowShape)| {
+    let one = |(i, s): (usize, RowShape)| {
         let fields = format!("{before}.threads = {}, .groups = {}, .chunks = {}, .vec = {}{behind}", s.threads, s.groups, s.chunks, s.vec);
         let set = if common && i == 0 { BuildSet::Ci } else { BuildSet::Full };
         variant(id(kernel, tag, flag, s, target), s, kernel.header, kernel.names, fields, set)
     };
-    shapes.iter().enumerate().map(one).collect()
+    (kernel.shapes)(vec).into_iter().enumerate().map(one).collect()
 }
 
 /// The instantiations for each dtype of a target.
 pub(crate) fn variants_by_dtype(kernel: Kernel, flags: &[(&str, &str)], target: Target) -> Vec<Variant> {
     let of = |d: DType, (flag, fields): (&str, &str)| {
         variants(kernel, (d.name(), flag), vec_of(d), [&format!(".type = ww::dtype::{d}, "), fields], d == DType::BF16, target)
-    };
-    floats(target).iter().flat_map(|&d| flags.iter().flat_map(move |&f| of(d, f))).collect()
-}
-
-/// The same for other shapes, by the elements of 16 bytes.
-pub(crate) fn variants_by_dtype_in(shapes: fn(u32) -> [RowShape; 2], kernel: Kernel, flags: &[(&str, &str)], target: Target) -> Vec<Variant> {
-    let of = |d: DType, (flag, fields): (&str, &str)| {
-        let type_field = format!(".type = ww::dtype::{d}, ");
-        variants_in(&shapes(vec_of(d)), kernel, (d.name(), flag), [&type_field, fields], d == DType::BF16, target)
     };
     floats(target).iter().flat_map(|&d| flags.iter().flat_map(move |&f| of(d, f))).collect()
 }
@@ -154,21 +135,6 @@ pub(crate) fn infer(p: Problem, shape: Option<Vec<u64>>) -> Problem {
 pub(crate) fn plans(
     p: &Valid,
     caps: &DeviceCaps,
-    kernel: (Kernel, &str),
-    dtypes: &[DType],
-    layout: Layout,
-    args: Vec<(&'static str, Arg)>,
-    more: &[(&'static str, Arg)],
-) -> Result<Vec<Plan>, Unsupported> {
-    plans_in(shapes, p, caps, kernel, dtypes, layout, args, more)
-}
-
-/// The same for other shapes, by the elements of 16 bytes.
-#[allow(clippy::too_many_arguments, reason = "as many as a launch has")]
-pub(crate) fn plans_in(
-    shapes: fn(u32) -> [RowShape; 2],
-    p: &Valid,
-    caps: &DeviceCaps,
     (kernel, flag): (Kernel, &str),
     dtypes: &[DType],
     layout: Layout,
@@ -184,7 +150,7 @@ pub(crate) fn plans_in(
     let vec = dtypes.iter().map(|&d| vec_of(d)).max().unwrap_or(1);
     let tag = dtypes.iter().map(|d| d.name()).collect::<Vec<_>>().join("-");
     let Layout { space, lead, .. } = layout;
-    let mut shapes = shapes(vec);
+    let mut shapes = (kernel.shapes)(vec);
     // small ones: more blocks, so that every multiprocessor has some; and short rows
     if space.n < shapes[0].tile() || space.n * space.rows() < u64::from(caps.units) * 8 * shapes[0].tile() {
         shapes.reverse();

@@ -145,3 +145,20 @@ fn cross_entropy() {
         of("-100 7 -1 -100", " z_loss=0.5", weight);
     }
 }
+
+#[test]
+fn gates() {
+    for (op, rest) in [("silu_mul", ""), ("gelu_mul", ""), ("gelu_mul", " approximate=tanh")] {
+        let forward = format!("{op} gate=f64[3,7] up=f64[3,7] out=f64[3,7]{rest}");
+        let backward = format!("{op}_bwd gate=f64[3,7] up=f64[3,7] dy=f64[3,7] dgate=f64[3,7] dup=f64[3,7]{rest}");
+        check(&forward, &backward, &[("dgate", "gate"), ("dup", "up")]);
+    }
+}
+
+#[test]
+fn rope() {
+    for rest in ["", " style=interleaved rot=4", " style=neox_proportional rot=4 offset=3", " scaling=yarn factor=4.0 original=64 rot=6"] {
+        let backward = format!("rope_bwd dy=f64[3,2,8] dx=f64[3,2,8]{rest}");
+        check(&format!("rope x=f64[3,2,8] out=f64[3,2,8]{rest}"), &backward, &[("dx", "x")]);
+    }
+}

@@ -53,6 +53,8 @@ const PROBLEMS: &[&str] = &[
     "matmul a=bf16[64,64] b=bf16[64,64] out=bf16[64,64]:1,64",
     "matmul a=bf16[64,64] b=bf16[64,64] out=bf16[64,64]:256,2",
     "attention q=bf16[4,16,4096,128] k=bf16[4,2,4096,128] v=bf16[4,2,4096,128] causal=true",
+    // gate and up as the halves of a packed tensor
+    "silu_mul gate=bf16[4096,11008]:22016,1 up=bf16[4096,11008]:22016,1+11008",
 ];
 
 #[test]

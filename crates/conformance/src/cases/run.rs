@@ -71,9 +71,16 @@ struct Run {
     params: BTreeMap<String, u64>,
     flags: toml::Table,
     inputs: BTreeMap<String, Formula>,
+    /// `q`: the output that rules call `out_q`.
+    part: Option<&'static str>,
 }
 
 impl Run {
+    /// Whether a rule means an output.
+    fn means(&self, rule: &Rule, output: &str) -> bool {
+        rule.text("of").is_none_or(|of| of == self.part.map_or(output.to_string(), |part| format!("{output}_{part}")))
+    }
+
     fn replaced(&self, case: &Case, by: &toml::Table) -> Result<Run, String> {
         let mut run = self.clone();
         for (name, value) in by {
@@ -106,6 +113,8 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
         "matmul" => &["B", "M", "N", "K"],
         "rms_norm" | "rms_norm_bwd" | "add_rms_norm" | "layer_norm" => &["M", "N", "T", "Hh"],
         "relu_dropout" | "relu_dropout_bwd" | "dropout" | "dropout_bwd" | "gelu" | "gelu_bwd" => &["n"],
+        "silu_mul" => &["rows", "F"],
+        "rope" => &["T", "Hh", "D", "rot", "table_len"],
         _ => return Err(format!("the case runner has no shapes for {op}")),
     };
     if let Some(name) = params.keys().find(|k| !known.contains(&k.as_str())) {
@@ -124,6 +133,14 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
             _ if p("T").is_some() => need(&["T", "Hh", "N"])?,
             _ => need(&["M", "N"])?,
         }
+    } else if op == "silu_mul" {
+        need(&["rows", "F"])?
+    } else if op == "rope" {
+        match operand {
+            "pos" => need(&["T"])?,
+            "cos" | "sin" => vec![need(&["table_len"])?[0], need(&["rot"])?[0] / 2],
+            _ => need(&["T", "Hh", "D"])?,
+        }
     } else if p("n").is_some() {
         need(&["n"])?
     } else if p("C").is_some() {
@@ -133,7 +150,47 @@ fn shape(op: &str, operand: &str, params: &BTreeMap<String, u64>) -> Result<Axes
     };
     let rank = shape.len();
     let batch = (op == "matmul" && rank == 3).then_some(0);
-    Ok(Axes { r: rank.checked_sub(2), b: batch, shape, ..Axes::default() })
+    Ok(Axes { r: row_axis(op, rank), b: batch, shape, ..Axes::default() })
+}
+
+/// What a case counts as rows: the last dimension but one; of rope the positions.
+fn row_axis(op: &str, rank: usize) -> Option<usize> {
+    if op == "rope" { rank.checked_sub(3) } else { rank.checked_sub(2) }
+}
+
+/// The runs that a run stands for: one for each of several tensors that an op takes in turn, with the name of the outputs that the rules mean.
+fn parts(op: &str, run: Run) -> Vec<Run> {
+    if op != "rope" || !run.inputs.contains_key("q") {
+        return vec![run];
+    }
+    let part = |(name, heads): (&'static str, &str)| {
+        let mut part = Run { part: Some(name), ..run.clone() };
+        part.inputs = run.inputs.iter().filter(|(n, _)| *n == name || *n == "pos").map(|(n, f)| (n.replace(name, "x"), f.clone())).collect();
+        part.flags = run.flags.iter().filter(|(n, _)| !["q_", "k_"].iter().any(|q| n.starts_with(q)) || n.starts_with(name)).fold(
+            toml::Table::new(),
+            |mut all, (n, v)| {
+                all.insert(n.strip_prefix(name).filter(|rest| rest.starts_with('_')).map_or(n.clone(), |rest| format!("x{rest}")), v.clone());
+                all
+            },
+        );
+        part.params = run.params.iter().filter(|(n, _)| !n.starts_with('H') || *n == heads).map(|(n, v)| (n.replace(heads, "Hh"), *v)).collect();
+        part
+    };
+    [("q", "Hq"), ("k", "Hkv")].map(part).into()
+}
+
+/// The operands that are views of one packed tensor of twice the width.
+fn halves(op: &str, input: &str) -> Option<[&'static str; 2]> {
+    (op == "silu_mul" && input == "gate_up").then_some(["gate", "up"])
+}
+
+/// Cosines (`turn` 0) or sines (1) of `rows` positions, as a caller of rope gives them: every angle in float64.
+fn rope_table(p: &Problem, rot: u64, turn: u64) -> impl Fn(u64) -> f64 + Sync + use<> {
+    let (base, half) = (p.float("base"), (rot / 2).max(1));
+    move |i| {
+        let angle = (i / half) as f64 * base.powf(-((i % half) as f64) / half as f64);
+        if turn == 0 { angle.cos() } else { angle.sin() }
+    }
 }
 
 /// A run made ready: problem, data, options.
@@ -174,8 +231,11 @@ fn ready(op: &dyn Op, run: &Run, guard: u64) -> Result<Ready, String> {
             }
         }
     }
+    if let Some(&rot) = run.params.get("rot").filter(|_| signature.op == "rope") {
+        problem = problem.with_attr("rot", AttrValue::Int(rot as i64));
+    }
     debug_assert!(COMMON.iter().all(|c| signature.attrs.iter().all(|a| a.name != *c)));
-    for name in run.inputs.keys() {
+    for name in run.inputs.keys().filter(|name| halves(signature.op, name).is_none()) {
         if problem.index(name).is_none_or(|i| signature.operands[i].role == Role::Output) {
             return Err(format!("inputs.{name}: {} has no such input", signature.op));
         }
@@ -183,7 +243,17 @@ fn ready(op: &dyn Op, run: &Run, guard: u64) -> Result<Ready, String> {
     let mut images = Vec::new();
     for spec in signature.operands {
         let output = spec.role == Role::Output;
-        let Some(formula) = run.inputs.get(spec.name).map(Some).or(output.then_some(None)) else {
+        let packed = run.inputs.iter().find_map(|(name, f)| Some((f, halves(signature.op, name)?.iter().position(|h| *h == spec.name)? as u64)));
+        if let Some(turn) = ["cos", "sin"].iter().position(|n| *n == spec.name)
+            && signature.op == "rope"
+            && run.params.contains_key("table_len")
+        {
+            let desc = TensorDesc::contiguous(DType::F32, &shape(signature.op, spec.name, &run.params)?.shape);
+            images.push(Some(Image::filled(&desc, &options, &rope_table(&problem, 2 * desc.shape[1], turn as u64))));
+            problem = problem.with(spec.name, desc);
+            continue;
+        }
+        let Some(formula) = run.inputs.get(spec.name).or(packed.map(|p| p.0)).map(Some).or(output.then_some(None)) else {
             if spec.role == Role::Input {
                 return Err(format!("inputs.{} is missing", spec.name));
             }
@@ -192,7 +262,8 @@ fn ready(op: &dyn Op, run: &Run, guard: u64) -> Result<Ready, String> {
         };
         let axes = shape(signature.op, spec.name, &run.params)?;
         let flag = |property: &str| run.flags.get(&format!("{}_{property}", spec.name));
-        let dtype: DType = flag("dtype").and_then(Value::as_str).unwrap_or(&run.dtype).parse().map_err(|e| format!("{}: {e}", spec.name))?;
+        let usual = if spec.name == "pos" { "i64" } else { &run.dtype };
+        let dtype: DType = flag("dtype").and_then(Value::as_str).unwrap_or(usual).parse().map_err(|e| format!("{}: {e}", spec.name))?;
         let mut desc = TensorDesc::contiguous(dtype, &axes.shape);
         if let Some(strides) = flag("strides").and_then(Value::as_array) {
             desc.strides = strides.iter().filter_map(Value::as_integer).collect();
@@ -201,6 +272,18 @@ fn ready(op: &dyn Op, run: &Run, guard: u64) -> Result<Ready, String> {
             }
         }
         desc.offset = flag("offset").and_then(Value::as_integer).unwrap_or(0) as u64;
+        if let Some((f, half)) = packed {
+            // a view of the packed tensor, whose formula runs over both halves
+            let (n, row) = (axes.shape[axes.shape.len() - 1], axes.shape.len() - 1);
+            let mut whole = axes.clone();
+            whole.shape[row] *= 2;
+            let f = f.over(&whole).map_err(|e| format!("inputs: {e}"))?;
+            desc.strides = TensorDesc::contiguous(dtype, &whole.shape).strides;
+            desc.offset += half * n;
+            images.push(Some(Image::filled(&desc, &options, &|i| f(i / n.max(1) * 2 * n + half * n + i % n.max(1)))));
+            problem = problem.with(spec.name, desc);
+            continue;
+        }
         images.push(match formula {
             None => None,
             Some(f) => {
@@ -237,12 +320,12 @@ impl Rule {
     }
 
     /// Picks the elements that rows and cols name.
-    fn selects(&self, shape: &[u64]) -> impl Fn(u64) -> bool + Sync + use<> {
+    fn selects(&self, shape: &[u64], row: Option<usize>) -> impl Fn(u64) -> bool + Sync + use<> {
         let (rows, cols) = (self.ints("rows"), self.ints("cols"));
-        let rank = shape.len();
-        let (n, m) = (shape.last().copied().unwrap_or(1).max(1), if rank > 1 { shape[rank - 2].max(1) } else { 1 });
+        let n = shape.last().copied().unwrap_or(1).max(1);
+        let (below, m) = row.map_or((n, 1), |a| (shape[a + 1..].iter().product::<u64>().max(1), shape[a].max(1)));
         move |i| {
-            let (r, c) = (i / n % m, i % n);
+            let (r, c) = (i / below % m, i % n);
             rows.as_ref().is_none_or(|all| all.contains(&r)) && cols.as_ref().is_none_or(|p| p.len() == 2 && (p[0]..=p[1]).contains(&c))
         }
     }
@@ -274,9 +357,9 @@ impl Rule {
     }
 
     /// Applies a rule that looks at one output.
-    fn judge(&self, name: &str, out: &Output, reference: &Reference<'_>) -> Result<(), String> {
+    fn judge(&self, op: &str, name: &str, out: &Output, reference: &Reference<'_>) -> Result<(), String> {
         let check = &self.check;
-        let selects = self.selects(&out.shape);
+        let selects = self.selects(&out.shape, row_axis(op, out.shape.len()));
         let at_fault = |i: u64, got: f64, want: f64| Err(format!("{check} of {name}: element {i}: got {got:e}, expected {want:e}"));
         match check.as_str() {
             "reference" | "bits" => {
@@ -378,12 +461,23 @@ fn sources(ready: &Ready) -> Vec<Source<'_>> {
     ready.images.iter().map(|i| i.as_ref().map_or(Source::Dense(Vec::new()), Image::source)).collect()
 }
 
+/// Whether the input that a rule names holds an index out of range.
+fn holds_hostile(op: &dyn Op, p: &Problem, made: &Ready, rule: &Rule) -> bool {
+    let of = |name: &str| {
+        let o = p.index(name)?;
+        let (indices, image) = (op.indices(p, o)?, made.images[o].as_ref()?);
+        Some(image.dense().into_iter().any(|x| indices.is_hostile(x)))
+    };
+    rule.text("operand").and_then(of) == Some(true)
+}
+
 fn run_one(runner: Runner<'_>, op: &dyn Op, case: &Case, run: &Run, number_of_run: usize, big: bool) -> Result<(), Stop> {
     let rules: Vec<&Rule> = case.rules.iter().filter(|r| r.applies(number_of_run)).collect();
+    let deferred = |r: &&Rule| r.check == "error" && r.get("deferred").and_then(Value::as_bool) == Some(true);
     let guard = rules.iter().filter_map(|r| r.number("guard")).fold(exec::GUARD as f64, f64::max) as u64;
     let made = ready(op, run, guard)?;
     let problem = validate(op, made.problem.clone());
-    if let Some(rule) = rules.iter().find(|r| r.check == "error" && r.get("deferred").and_then(Value::as_bool) != Some(true)) {
+    if let Some(rule) = rules.iter().find(|r| r.check == "error" && !deferred(r)) {
         let (operand, name) = (rule.text("operand").unwrap_or_default(), rule.text("rule").unwrap_or_default());
         return match problem {
             Ok(_) => Err(Stop::Failed(format!("accepted, expected an error of {operand}: {name}"))),
@@ -422,12 +516,14 @@ fn run_one(runner: Runner<'_>, op: &dyn Op, case: &Case, run: &Run, number_of_ru
             let fault = |e: String| Stop::Failed(format!("plan {}: {e}", plan.tag));
             for (out, reference) in outputs.iter().zip(&references) {
                 let name = problem.signature.operands[out.operand].name;
-                if rule.text("of").is_none_or(|of| of == name) {
-                    rule.judge(name, out, reference).map_err(fault)?;
+                if run.means(rule, name) {
+                    rule.judge(&case.op, name, out, reference).map_err(fault)?;
                 }
             }
             match rule.check.as_str() {
                 "same_as" => same_as(runner, op, case, run, rule, plan, &outputs, &references, guard).map_err(fault)?,
+                // the runner has seen to it that the queue reports it
+                "error" if holds_hostile(op, &problem, &made, rule) => {}
                 "status" | "error" => return Err(Stop::Failed(format!("{}: {} has no error word", rule.check, case.op))),
                 _ => {}
             }
@@ -460,7 +556,7 @@ fn same_as(
             if rule.text("of").is_some_and(|of| of != name) {
                 continue;
             }
-            let selects = rule.selects(&out.shape);
+            let selects = rule.selects(&out.shape, row_axis(&case.op, out.shape.len()));
             if rule.get("bits").and_then(Value::as_bool) == Some(false) {
                 if let Some(i) = agree(out.dtype, &first.values(), &out.values(), reference.values()) {
                     return Err(format!("same_as of {name}: element {i} is farther from the first run's than the bound allows"));
@@ -504,7 +600,7 @@ pub fn run(device: &dyn Device, case: &Case, options: &Options) -> Outcome {
         return Outcome::Skipped(format!("{} is larger than was asked for", case.size));
     }
     let runner = Runner::new(device);
-    let first = Run { dtype: case.dtype.clone(), params: case.params.clone(), flags: case.flags.clone(), inputs: case.inputs.clone() };
+    let first = Run { dtype: case.dtype.clone(), params: case.params.clone(), flags: case.flags.clone(), inputs: case.inputs.clone(), part: None };
     let mut outcome = Outcome::Passed;
     let unknown = case.rules.iter().filter_map(|r| r.text("of")).find(|of| !outputs(&case.op).contains(of));
     if let Some(of) = unknown {
@@ -512,7 +608,8 @@ pub fn run(device: &dyn Device, case: &Case, options: &Options) -> Outcome {
     }
     for n in 0..=case.vary.len() {
         let result = if n == 0 { Ok(first.clone()) } else { first.replaced(case, &case.vary[n - 1]) };
-        match result.map_err(Stop::Failed).and_then(|r| run_one(runner, op, case, &r, n, size(case) == Size::Big)) {
+        let all = |r: Run| parts(&case.op, r).iter().try_for_each(|r| run_one(runner, op, case, r, n, size(case) == Size::Big));
+        match result.map_err(Stop::Failed).and_then(all) {
             Ok(()) => {}
             Err(Stop::Failed(what)) => {
                 outcome = Outcome::Failed(if case.vary.is_empty() { what } else { format!("run {n}: {what}") });

@@ -1,6 +1,6 @@
 //! Sum of two tensors, with broadcasting.
 
-use crate::pointwise::{Kernel, SPACE, broadcast, layout, names, plans, variants_by_dtype, view_args};
+use crate::pointwise::{Kernel, SPACE, broadcast, layout, names, plans, usual_shapes, variants_by_dtype, view_args};
 use crate::rows::{EXAMPLES, expect, floats};
 use warpwave_core::{
     Arg, ArgType, BuildSet, DType, DescError, DeviceCaps, OperandSpec, Param, Plan, Problem, Role, Target, TensorDesc, Unsupported, Valid, Variant,
@@ -9,7 +9,7 @@ use warpwave_core::{
 mod reference;
 pub(crate) use reference::place;
 
-pub(crate) const KERNEL: Kernel = Kernel { name: "add", header: "ops/add.h", names: ["Add", "AddConfig"] };
+pub(crate) const KERNEL: Kernel = Kernel { name: "add", header: "ops/add.h", names: ["Add", "AddConfig"], shapes: usual_shapes };
 
 const PARAMS: &[Param] = &[
     Param::new("x", ArgType::Rows),

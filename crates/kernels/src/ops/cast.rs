@@ -1,6 +1,6 @@
 //! Change of element type.
 
-use crate::pointwise::{Kernel, Layout, SPACE, layout, plans_in, variants_in, view_args};
+use crate::pointwise::{self, Kernel, Layout, SPACE, layout, plans, view_args};
 use crate::rows::{EXAMPLES, RowShape, expect, floats};
 use warpwave_core::{
     Arg, ArgType, AttrKind, AttrSpec, DType, DescError, DeviceCaps, Family, OperandSpec, Param, Plan, Problem, Role, Rule, Target, TensorDesc,
@@ -9,7 +9,7 @@ use warpwave_core::{
 
 mod reference;
 
-pub(crate) const KERNEL: Kernel = Kernel { name: "cast", header: "ops/cast.h", names: ["Cast", "CastConfig"] };
+pub(crate) const KERNEL: Kernel = Kernel { name: "cast", header: "ops/cast.h", names: ["Cast", "CastConfig"], shapes };
 
 const PARAMS: &[Param] = &[
     Param::new("x", ArgType::Rows),
@@ -85,14 +85,14 @@ pub(crate) fn by_rows(p: &Valid, caps: &DeviceCaps, from: DType, to: DType, rows
         _ => 3,
     };
     let args = view_args(&["x", "out"], &rows);
-    plans_in(shapes, p, caps, (KERNEL, ""), &[from], rows, args, &[("to", Arg::I32(to)), ("reserved", Arg::I32(0))])
+    plans(p, caps, (KERNEL, ""), &[from], rows, args, &[("to", Arg::I32(to)), ("reserved", Arg::I32(0))])
 }
 
 fn variants(target: Target) -> Vec<Variant> {
     let wide = floats(target).contains(&DType::F64);
     let of = |d: DType| {
         let (before, behind) = (format!(".type = ww::dtype::{d}, "), format!(", .to_f64 = {wide}"));
-        variants_in(&shapes(8), KERNEL, (d.name(), ""), [&before, &behind], d == DType::BF16, target)
+        pointwise::variants(KERNEL, (d.name(), ""), 8, [&before, &behind], d == DType::BF16, target)
     };
     floats(target).iter().flat_map(|&d| of(d)).collect()
 }

@@ -1,6 +1,6 @@
 //! A chain of elementwise functions.
 
-use crate::pointwise::{Kernel, SPACE, broadcast, layout, names, no_view, plans_in, variants_by_dtype_in, view_args};
+use crate::pointwise::{Kernel, SPACE, broadcast, layout, names, no_view, plans, usual_shapes, variants_by_dtype, view_args};
 use crate::rows::{EXAMPLES, RowShape, expect, floats};
 use warpwave_core::{
     Arg, ArgType, AttrKind, AttrSpec, DescError, DeviceCaps, OperandSpec, Param, Plan, Problem, Role, Rule, Target, TensorDesc, Unsupported, Valid,
@@ -9,7 +9,11 @@ use warpwave_core::{
 
 mod reference;
 
-pub(crate) const KERNEL: Kernel = Kernel { name: "elementwise", header: "ops/elementwise.h", names: ["Elementwise", "ElementwiseConfig"] };
+pub(crate) const KERNEL: Kernel =
+    Kernel { name: "elementwise", header: "ops/elementwise.h", names: ["Elementwise", "ElementwiseConfig"], shapes: usual_shapes };
+
+/// With more operands beside x than one.
+const MANY: Kernel = Kernel { shapes: many_shapes, ..KERNEL };
 
 const PARAMS: &[Param] = &[
     Param::new("x", ArgType::Rows),
@@ -124,11 +128,6 @@ fn check(p: &Problem) -> Result<(), DescError> {
     layout(p, &names(p), "out", false).map(|_| ())
 }
 
-/// With one operand beside x at most.
-fn few_shapes(vec: u32) -> [RowShape; 2] {
-    [RowShape::new(128, 1, 2, vec), RowShape::new(32, 4, 1, vec)]
-}
-
 fn many_shapes(vec: u32) -> [RowShape; 2] {
     [RowShape::new(128, 1, 1, vec), RowShape::new(32, 4, 1, vec)]
 }
@@ -155,13 +154,12 @@ fn plan_all(p: &Valid, caps: &DeviceCaps) -> Result<Vec<Plan>, Unsupported> {
         ("count", Arg::I32(count as i32)),
         ("reserved", Arg::I32(0)),
     ];
-    let (shapes, flag) = if count > 1 { (many_shapes as fn(u32) -> _, ".many") } else { (few_shapes as fn(u32) -> _, "") };
-    plans_in(shapes, p, caps, (KERNEL, flag), &[dtype], rows, args, &more)
+    plans(p, caps, if count > 1 { (MANY, ".many") } else { (KERNEL, "") }, &[dtype], rows, args, &more)
 }
 
 fn variants(target: Target) -> Vec<Variant> {
-    let mut all = variants_by_dtype_in(few_shapes, KERNEL, &[("", ", .operands = 1")], target);
-    all.extend(variants_by_dtype_in(many_shapes, KERNEL, &[(".many", ", .operands = 4")], target));
+    let mut all = variants_by_dtype(KERNEL, &[("", ", .operands = 1")], target);
+    all.extend(variants_by_dtype(MANY, &[(".many", ", .operands = 4")], target));
     all
 }
 

@@ -1,6 +1,6 @@
 //! A tensor of one value.
 
-use crate::pointwise::{Kernel, SPACE, layout, plans, variants_by_dtype, view_args};
+use crate::pointwise::{Kernel, SPACE, layout, plans, usual_shapes, variants_by_dtype, view_args};
 use crate::rows::{EXAMPLES, expect, floats};
 use warpwave_core::{
     Arg, ArgType, AttrKind, AttrSpec, DescError, DeviceCaps, OperandSpec, Param, Plan, Problem, Role, Target, TensorDesc, Unsupported, Valid, Variant,
@@ -8,7 +8,7 @@ use warpwave_core::{
 
 mod reference;
 
-pub(crate) const KERNEL: Kernel = Kernel { name: "fill", header: "ops/fill.h", names: ["Fill", "FillConfig"] };
+pub(crate) const KERNEL: Kernel = Kernel { name: "fill", header: "ops/fill.h", names: ["Fill", "FillConfig"], shapes: usual_shapes };
 
 const PARAMS: &[Param] = &[Param::new("out", ArgType::Rows), SPACE[0], SPACE[1], SPACE[2], Param::new("value", ArgType::F64)];
 

@@ -15,6 +15,8 @@ pub mod elementwise;
 pub mod fill;
 pub mod gelu;
 pub mod gelu_bwd;
+pub mod gelu_mul;
+pub mod gelu_mul_bwd;
 pub mod layer_norm;
 pub mod layer_norm_bwd;
 pub mod log_softmax;
@@ -29,8 +31,12 @@ pub mod relu_squared_bwd;
 pub mod rms_norm;
 pub mod rms_norm_bwd;
 pub mod roof;
+pub mod rope;
+pub mod rope_bwd;
 pub mod silu;
 pub mod silu_bwd;
+pub mod silu_mul;
+pub mod silu_mul_bwd;
 pub mod softmax;
 pub mod softmax_bwd;
 pub mod transpose;
@@ -70,5 +76,11 @@ pub(crate) static ALL: &[&dyn Op] = &[
     &dropout_bwd::DropoutBwd,
     &relu_dropout::ReluDropout,
     &relu_dropout_bwd::ReluDropoutBwd,
+    &silu_mul::SiluMul,
+    &silu_mul_bwd::SiluMulBwd,
+    &gelu_mul::GeluMul,
+    &gelu_mul_bwd::GeluMulBwd,
+    &rope::Rope,
+    &rope_bwd::RopeBwd,
     &roof::Roof,
 ];

@@ -55,13 +55,24 @@ pub(crate) fn tanh_error(dtype: DType, v: f64) -> f64 {
     logistic_error(dtype, 0.0) + dtype.accumulator().unit_roundoff() * 6.0 * v.abs().min(2e3)
 }
 
-/// x Φ(x), or by tanh; the limit 0 at -inf.
+/// x Φ(x); the limit 0 at -inf.
+pub(crate) fn gelu(dtype: DType, x: f64) -> (f64, f64) {
+    bounded(dtype, x, x * normal_cdf(x), normal_error(dtype, x))
+}
+
+/// By tanh.
+pub(crate) fn gelu_tanh(dtype: DType, x: f64) -> (f64, f64) {
+    let v = tanh_argument(x);
+    bounded(dtype, x, logistic(x, v), tanh_error(dtype, v))
+}
+
+fn bounded(dtype: DType, x: f64, value: f64, error: f64) -> (f64, f64) {
+    let value = if x == f64::NEG_INFINITY { 0.0 } else { value };
+    (value, error * value.abs() + (4.0 + x.abs().min(1e3)) * dtype.accumulator().min_subnormal())
+}
+
+/// One of the two of each element.
 pub(super) fn reference(p: &Problem, inputs: &[Source<'_>], ranges: &[Range<u64>]) -> Vec<Approx> {
-    let tanh = p.choice("approximate") == "tanh";
-    crate::activation::each(p, inputs, ranges, |dtype, x, _| {
-        let v = tanh_argument(x);
-        let (value, error) = if tanh { (logistic(x, v), tanh_error(dtype, v)) } else { (x * normal_cdf(x), normal_error(dtype, x)) };
-        let value = if x == f64::NEG_INFINITY { 0.0 } else { value };
-        (value, error * value.abs() + (4.0 + x.abs().min(1e3)) * dtype.accumulator().min_subnormal())
-    })
+    let f = if p.choice("approximate") == "tanh" { gelu_tanh } else { gelu };
+    crate::activation::each(p, inputs, ranges, |dtype, x, _| f(dtype, x))
 }

@@ -15,9 +15,12 @@ pub(crate) fn logistic(x: f64, v: f64) -> f64 {
 }
 
 /// x / (1 + exp(-x)); the limit 0 at -inf. Error: that of the logistic function, and results below the subnormals.
+pub(crate) fn silu(dtype: DType, x: f64) -> (f64, f64) {
+    let value = if x == f64::NEG_INFINITY { 0.0 } else { logistic(x, x) };
+    (value, logistic_error(dtype, x) * value.abs() + 4.0 * dtype.accumulator().min_subnormal())
+}
+
+/// silu of each element.
 pub(super) fn reference(p: &Problem, inputs: &[Source<'_>], ranges: &[Range<u64>]) -> Vec<Approx> {
-    crate::activation::each(p, inputs, ranges, |dtype, x, _| {
-        let value = if x == f64::NEG_INFINITY { 0.0 } else { logistic(x, x) };
-        (value, logistic_error(dtype, x) * value.abs() + 4.0 * dtype.accumulator().min_subnormal())
-    })
+    crate::activation::each(p, inputs, ranges, |dtype, x, _| silu(dtype, x))
 }
