@@ -132,7 +132,7 @@ fn table(root: &Path) -> Result<String> {
             let compiled = table.iter().filter(|v| known.contains_key(&v.id.to_string())).count();
             let cell = match runs.get(&(t.name().to_owned(), name.to_owned())) {
                 Some(run) if run.sources.as_ref() == Some(&sources.digest(*op, t)?) => run.device.clone(),
-                Some(run) => format!("{}; compiled anew since", run.device),
+                Some(run) => format!("{}; sources changed since", run.device),
                 None if t.vendor() == Vendor::Cpu => "run by the tests".into(),
                 None if compiled == table.len() => "compiled, no spill".into(),
                 None if compiled > 0 => format!("compiled, no spill ({compiled} of {})", table.len()),
