@@ -462,7 +462,7 @@ pub(crate) fn example(p: Problem, outer: &[u64], n: u64, pick: &mut dyn FnMut(us
     let style = ["neox", "interleaved", "neox_proportional"][pick(3)];
     let even = n & !1;
     let rot = match pick(3) {
-        1 if n >= 4 => n / 2 & !1,
+        1 if n >= 4 => (n / 2) & !1,
         _ => even,
     };
     p = p.with_attr("style", style.into()).with_attr("rot", (if rot == n { 0 } else { rot as i64 }).into());
