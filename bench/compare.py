@@ -97,7 +97,7 @@ def rows(quick):
 
 
 def tiny_rows():
-    small = {"rope": (2, 7, 3, 64), "relu_dropout": (100,), "relu_dropout_bwd": (100,)}
+    small = {"rope": (2, 7, 3, 64), "rope_bwd": (2, 7, 3, 64), "relu_dropout": (100,), "relu_dropout_bwd": (100,)}
     ops = [row_op(name, small.get(name, (7, 96))) for name in row_ops.KINDS]
     return [vector_add(1000), softmax(7, 100), *ops, matmul(64, 48, 40), attention(1, 2, 70, 64, True)]
 
@@ -645,6 +645,7 @@ def parse():
     p.add_argument("--no-compile", action="store_true", help="without torch.compile")
     p.add_argument("--out", default="target/bench/compare", help="folder for table.md, results.json and plots")
     p.add_argument("--dry", action="store_true", help="without a GPU: invented contenders, and warpwave on the CPU where it is named")
+    p.add_argument("--list", action="store_true", help="print the rows' problems and measure nothing")
     args = p.parse_args()
     if args.window_ms is None:
         args.window_ms = 10 if args.dry else 300 if args.quick else 500
@@ -654,6 +655,9 @@ def parse():
 
 def main():
     args = parse()
+    if args.list:
+        print("\n".join(r.problem for r in rows(args.quick) + tiny_rows()))
+        return
     start = time.monotonic()
     # the kernels that this file brings lie beside it
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

@@ -241,6 +241,41 @@ class AddRmsNorm(Norm):
         return run
 
 
+@kind("add_rms_norm_bwd")
+class AddRmsNormBwd(RmsNormBwd):
+    def problem(self, shape):
+        x = self.tensor(shape)
+        return f"add_rms_norm_bwd x={x} dy={x} dresidual_out={x} w={self.tensor(shape[-1:])} eps=1e-6"
+
+    def bytes(self, shape):
+        return 8 * count(shape) + 4 * shape[-1]
+
+    def make(self, t, shape):
+        return *super().make(t, shape), normal(t, *shape)
+
+    @staticmethod
+    def formula(x, w, dy, r, dh):
+        dx, dw = RmsNormBwd.formula(x, w, dy, r)
+        return dx + dh.float(), dw
+
+    def torch(self, t):
+        def run(s):
+            dx, dw = t.ops.aten._fused_rms_norm_backward(s[2], s[0], [s[1].numel()], s[3], s[1], [True, True])
+            return dx + s[4], dw
+
+        return run
+
+    def plain(self, t):
+        def f(x, w, dy, r, dh):
+            dx, dw = self.formula(x, w, dy, r, dh)
+            return dx.to(x.dtype), dw.to(x.dtype)
+
+        return f
+
+    def liger(self, t):
+        return None
+
+
 @kind("layer_norm")
 class LayerNorm(Norm):
     def problem(self, shape):
@@ -395,10 +430,22 @@ class Rope(Kind):
         return lambda x, cos, sin: self.formula(t, x, cos, sin).to(x.dtype)
 
 
+@kind("rope_bwd")
+class RopeBwd(Rope):
+    """The same angles, turned back"""
+
+    def problem(self, shape):
+        return f"rope_bwd dy={self.tensor(shape)}"
+
+    def make(self, t, shape):
+        x, cos, sin = super().make(t, shape)
+        return x, cos, -sin
+
+
 @kind("cross_entropy")
 class CrossEntropy(Kind):
     def problem(self, shape):
-        return f"cross_entropy x={self.tensor(shape)} labels={self.tensor(shape[:1], 'i64')} reduction=none"
+        return f"cross_entropy logits={self.tensor(shape)} labels={self.tensor(shape[:1], 'i64')} reduction=none"
 
     def bytes(self, shape):
         return 2 * count(shape) + 16 * shape[0]
@@ -420,7 +467,7 @@ class CrossEntropy(Kind):
 class CrossEntropyBwd(Kind):
     def problem(self, shape):
         n = shape[:1]
-        return f"cross_entropy_bwd x={self.tensor(shape)} labels={self.tensor(n, 'i64')} lse={self.tensor(n, 'f32')} dloss={self.tensor(n, 'f32')} reduction=none"
+        return f"cross_entropy_bwd logits={self.tensor(shape)} labels={self.tensor(n, 'i64')} lse={self.tensor(n, 'f32')} dloss={self.tensor(n, 'f32')} reduction=none"
 
     def bytes(self, shape):
         return 4 * count(shape) + 16 * shape[0]
@@ -481,7 +528,9 @@ BACKWARD = [
     ("relu_dropout_bwd", (1 << 28,)),
     ("softmax_bwd", (8192, 8192)), ("softmax_bwd", (4096, 32768)), ("softmax_bwd", (512, 128256)), ("softmax_bwd", (8191, 1000)), ("softmax_bwd", (8191, 1001)),
     ("rms_norm_bwd", (8192, 8192)), ("rms_norm_bwd", (4096, 16384)),
+    ("add_rms_norm_bwd", (8192, 4096)), ("add_rms_norm_bwd", (16384, 5120)),
     ("layer_norm_bwd", (8192, 8192)),
     ("silu_mul_bwd", (8192, 8192)), ("silu_mul_bwd", (16384, 5120)),
+    ("rope_bwd", (4, 4096, 32, 128)),
     ("cross_entropy_bwd", (8192, 128256)),
 ]  # fmt: skip

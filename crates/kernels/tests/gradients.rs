@@ -69,6 +69,33 @@ fn rms_norm() {
 }
 
 #[test]
+fn add_rms_norm() {
+    let (f, fp) = problem("add_rms_norm x=f64[3,7] residual=f64[3,7] w=f64[7] eps=0.25");
+    let (b, bp) = problem("add_rms_norm_bwd x=f64[3,7] dy=f64[3,7] dresidual_out=f64[3,7] w=f64[7] eps=0.25");
+    let [x, residual, dy, dh] = [1, 2, 3, 4].map(|seed| data(&fp, "x", seed));
+    let w = data(&fp, "w", 5);
+    let loss = |x: &[f64], w: &[f64]| {
+        let given = [("x", x), ("residual", residual.as_slice()), ("w", w)];
+        let dot = |output, d: &[f64]| values(f, &fp, &given, output).iter().zip(d).map(|(o, d)| o * d).sum::<f64>();
+        dot("out", &dy) + dot("residual_out", &dh)
+    };
+    let sum: Vec<f64> = x.iter().zip(&residual).map(|(a, b)| a + b).collect();
+    let given = [("x", sum.as_slice()), ("dy", &dy), ("dresidual_out", &dh), ("w", &w)];
+    let h = 1e-5;
+    for (output, of) in [("dx", &x), ("dw", &w)] {
+        for (i, got) in values(b, &bp, &given, output).into_iter().enumerate() {
+            let moved = |by: f64| {
+                let mut v = of.clone();
+                v[i] += by;
+                if output == "dx" { loss(&v, &w) } else { loss(&x, &v) }
+            };
+            let want = (moved(h) - moved(-h)) / (2.0 * h);
+            assert!((got - want).abs() <= 1e-7 * (1.0 + want.abs()), "{output}[{i}] is {got}, differences give {want}");
+        }
+    }
+}
+
+#[test]
 fn layer_norm() {
     for rest in ["", " eps=0.25"] {
         let forward = format!("layer_norm x=f64[3,7] gamma=f64[7] beta=f64[7] out=f64[3,7]{rest}");
