@@ -15,8 +15,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let machine = Machine::find();
     if args.json {
         let devices: Vec<_> = machine
-            .devices
-            .iter()
+            .every()
             .map(|d| {
                 let c = d.caps();
                 json!({ "name": d.name(), "model": d.model(), "target": c.target, "units": c.units, "shared_memory": c.shared_memory,
@@ -27,7 +26,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         return Ok(Outcome::Passed);
     }
     let mut rows = vec![["name", "model", "target", "units", "shared", "memory"].map(str::to_owned).to_vec()];
-    for d in &machine.devices {
+    for d in machine.every() {
         let c = d.caps();
         rows.push(vec![
             d.name(),

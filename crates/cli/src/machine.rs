@@ -9,6 +9,8 @@ use warpwave_core::Valid;
 /// What this machine has.
 pub(crate) struct Machine {
     pub(crate) devices: Vec<Arc<dyn Device>>,
+    /// AMD code executed on the CPU: no hardware, and used only where it is named.
+    pub(crate) interpreted: Vec<Arc<dyn Device>>,
     pub(crate) missing: Vec<DeviceError>,
 }
 
@@ -17,25 +19,53 @@ pub(crate) fn images() -> Arc<Images> {
     Arc::new(Images::standard(EMBEDDED))
 }
 
+/// The library that executes AMD code on the CPU: the one that the environment names, or else the one beside the program.
+fn interpreter() -> Option<std::path::PathBuf> {
+    if let Some(path) = std::env::var_os("WARPWAVE_HIP_INTERP_LIBRARY").filter(|p| !p.is_empty()) {
+        return Some(path.into());
+    }
+    let beside = std::env::current_exe().ok()?.with_file_name("libamdhip64_interp.so");
+    beside.is_file().then_some(beside)
+}
+
+#[cfg(feature = "hip")]
+fn open_interpreter(library: &std::path::Path, missing: &mut Vec<DeviceError>) -> Vec<Arc<dyn Device>> {
+    warpwave::interpreted_devices(library, images()).unwrap_or_else(|e| {
+        missing.push(e);
+        Vec::new()
+    })
+}
+
+#[cfg(not(feature = "hip"))]
+fn open_interpreter(_: &std::path::Path, _: &mut Vec<DeviceError>) -> Vec<Arc<dyn Device>> {
+    Vec::new()
+}
+
 impl Machine {
     pub(crate) fn find() -> Self {
-        let (devices, missing) = warpwave::devices_with(images());
-        Machine { devices, missing }
+        let (devices, mut missing) = warpwave::devices_with(images());
+        let interpreted = interpreter().map_or_else(Vec::new, |library| open_interpreter(&library, &mut missing));
+        Machine { devices, interpreted, missing }
+    }
+
+    /// Hardware and host first, then what is interpreted.
+    pub(crate) fn every(&self) -> impl Iterator<Item = &Arc<dyn Device>> {
+        self.devices.iter().chain(&self.interpreted)
     }
 
     /// The devices of a name: one, or all of a backend where the number is left out.
     pub(crate) fn all(&self, name: &str) -> Result<Vec<Arc<dyn Device>>> {
         let name = if name == "cpu:32" { "cpu" } else { name };
-        let exact: Vec<_> = self.devices.iter().filter(|d| d.name() == name).cloned().collect();
+        let exact: Vec<_> = self.every().filter(|d| d.name() == name).cloned().collect();
         if !exact.is_empty() {
             return Ok(exact);
         }
         let prefix = format!("{name}:");
-        let backend: Vec<_> = self.devices.iter().filter(|d| d.name().starts_with(&prefix)).cloned().collect();
+        let backend: Vec<_> = self.every().filter(|d| d.name().starts_with(&prefix)).cloned().collect();
         if !backend.is_empty() {
             return Ok(backend);
         }
-        let names: Vec<String> = self.devices.iter().map(|d| d.name()).collect();
+        let names: Vec<String> = self.every().map(|d| d.name()).collect();
         let family = name.split(':').next().unwrap_or(name);
         let why: Vec<String> = self.missing.iter().map(ToString::to_string).filter(|e| e.contains(&format!("no {family} "))).collect();
         let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };

@@ -33,6 +33,25 @@ pub(crate) fn driver() -> Result<&'static Driver, DeviceError> {
     DRIVER.as_ref().map_err(DeviceError::clone)
 }
 
+/// A library of another name or place, loaded once for each.
+#[cfg(not(feature = "hip-runtime-sys"))]
+pub(crate) fn at(path: &std::path::Path) -> Result<&'static Driver, DeviceError> {
+    use std::collections::HashMap;
+    use std::path::PathBuf;
+    use std::sync::{Mutex, PoisonError};
+    static LOADED: LazyLock<Mutex<HashMap<PathBuf, &'static Driver>>> = LazyLock::new(Mutex::default);
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(driver) = loaded.get(path) {
+        return Ok(driver);
+    }
+    let name = path.to_str().ok_or_else(|| DeviceError::NoDriver { backend: "hip", what: format!("{} is no name", path.display()) })?;
+    let hip = load_first(&[name]).map_err(|what| DeviceError::NoDriver { backend: "hip", what })?;
+    // handles refer to it for as long as the process lives, as to the one above
+    let driver = Box::leak(Box::new(Driver { hip }));
+    loaded.insert(path.into(), driver);
+    Ok(driver)
+}
+
 /// The names of the library, newest first; the last one is there where ROCm's development files are.
 #[cfg(not(feature = "hip-runtime-sys"))]
 const LIBRARIES: [&str; 4] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"];

@@ -51,6 +51,22 @@ pub fn devices(images: Arc<Images>) -> Result<Vec<Arc<dyn Device>>, DeviceError>
     Ok(all)
 }
 
+/// Every device of a runtime that is loaded from `library` instead of ROCm's: [the interpreter's](https://docs.rs/warpwave-hip-interp), which executes
+/// code objects on the CPU. They are named `hip-interp:` and their architecture, never as hardware.
+///
+/// # Errors
+/// As [`devices`].
+#[cfg(not(feature = "hip-runtime-sys"))]
+pub fn interpreted_devices(library: &std::path::Path, images: Arc<Images>) -> Result<Vec<Arc<dyn Device>>, DeviceError> {
+    let driver = driver::at(library)?;
+    let mut all: Vec<Arc<dyn Device>> = Vec::new();
+    for index in 0..driver.device_count()? {
+        let arch = driver.arch_name(index).unwrap_or_default();
+        all.push(Arc::new(HipDevice::of_driver(driver, format!("hip-interp:{arch}"), index, images.clone(), None)?));
+    }
+    Ok(all)
+}
+
 fn forced_target() -> Result<Option<Target>, DeviceError> {
     parse_target(std::env::var(TARGET_VARIABLE).ok().as_deref())
 }
@@ -121,7 +137,10 @@ impl HipDevice {
         if index >= found {
             return Err(DeviceError::NoDevice { backend: "hip", index, found });
         }
-        let name = format!("hip:{index}");
+        Self::of_driver(driver, format!("hip:{index}"), index, images, target)
+    }
+
+    fn of_driver(driver: &'static Driver, name: String, index: usize, images: Arc<Images>, target: Option<Target>) -> Result<Self, DeviceError> {
         let unsupported = |what| DeviceError::Unsupported { device: name.clone(), what };
         let model = driver.model(&name, index)?;
         let target = match target {

@@ -85,6 +85,15 @@ pub fn devices_with(images: Arc<Images>) -> (Vec<Arc<dyn Device>>, Vec<DeviceErr
     (found, missing)
 }
 
+/// The devices of the library `warpwave-hip-interp`, which executes AMD code objects on the CPU; see [`warpwave_hip::interpreted_devices`].
+///
+/// # Errors
+/// [`DeviceError::NoDriver`] where the library does not load.
+#[cfg(feature = "hip")]
+pub fn interpreted_devices(library: &std::path::Path, images: Arc<Images>) -> Result<Vec<Arc<dyn Device>>, DeviceError> {
+    warpwave_hip::interpreted_devices(library, images)
+}
+
 impl Context {
     /// A context on a device.
     ///

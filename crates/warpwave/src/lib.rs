@@ -17,6 +17,8 @@
 mod context;
 mod tensor;
 
+#[cfg(feature = "hip")]
+pub use context::interpreted_devices;
 pub use context::{Call, Context, Outputs, devices, devices_with};
 pub use tensor::{Element, Tensor};
 pub use warpwave_core as core;
