@@ -15,5 +15,7 @@ fn main() {
         }
     }
     println!("{ok} of {n}");
-    for (k, (n, e)) in bad { println!("{n} {k}: {e}"); }
+    for (k, (n, e)) in bad {
+        println!("{n} {k}: {e}");
+    }
 }

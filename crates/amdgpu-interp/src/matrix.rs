@@ -247,7 +247,10 @@ mod tests {
         let place = |lane, element| Place { lane, element };
         let of = |n: &str, isa| shape(n, isa).unwrap();
         let s = of("v_mfma_f32_16x16x16_f16", Isa::Gfx942);
-        assert_eq!((s.a(3, 5), s.a(15, 15), s.d(0, 7), s.d(6, 2), s.d(15, 15)), (place(19, 1), place(63, 3), place(7, 0), place(18, 2), place(63, 3)));
+        assert_eq!(
+            (s.a(3, 5), s.a(15, 15), s.d(0, 7), s.d(6, 2), s.d(15, 15)),
+            (place(19, 1), place(63, 3), place(7, 0), place(18, 2), place(63, 3))
+        );
         let s = of("v_mfma_f32_32x32x8f16", Isa::Gfx90a);
         assert_eq!((s.a(3, 5), s.d(4, 0), s.d(8, 1), s.d(31, 31)), (place(35, 1), place(32, 0), place(1, 4), place(63, 15)));
         let s = of("v_mfma_f32_16x16x4f32", Isa::Gfx90a);

@@ -115,7 +115,10 @@ impl CodeObject {
         let bytes = unbundle(bytes)?;
         let file = object::read::elf::ElfFile64::<object::Endianness>::parse(bytes).map_err(not)?;
         let object::FileFlags::Elf { e_flags, .. } = file.flags() else { return Err(not("no ELF flags")) };
-        let (_, isa) = *MACHINES.iter().find(|m| m.0 == e_flags & 0xff).ok_or_else(|| not(format!("processor {:#x} of its flags is not known", e_flags & 0xff)))?;
+        let (_, isa) = *MACHINES
+            .iter()
+            .find(|m| m.0 == e_flags & 0xff)
+            .ok_or_else(|| not(format!("processor {:#x} of its flags is not known", e_flags & 0xff)))?;
         let metadata = metadata(&file)?;
         let (code, index) = decode(&disassemble(bytes, isa)?, isa)?;
         let mut kernels = Vec::new();

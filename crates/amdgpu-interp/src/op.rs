@@ -20,9 +20,8 @@ pub(crate) struct Inst {
     pub(crate) class: Class,
     /// Registers whose loads must be done.
     pub(crate) uses: Box<[Use]>,
-    /// Vector registers whose lanes must be known for those of `writes` to be.
-    pub(crate) reads: Box<[u16]>,
-    pub(crate) writes: Box<[u16]>,
+    /// Vector registers that are written, each with those whose lanes must be known for its own to be.
+    pub(crate) flows: Box<[(u16, Box<[u16]>)]>,
     pub(crate) pc: u64,
     pub(crate) text: Box<str>,
 }
@@ -39,8 +38,20 @@ fn uses(args: &[Arg]) -> Vec<Use> {
     args.iter().filter_map(one).collect()
 }
 
-fn registers(args: &[Arg]) -> Box<[u16]> {
-    uses(args).iter().filter(|u| u.vector).flat_map(|u| u.first..u.first + u.count).collect()
+/// Of an instruction on each lane by itself.
+fn flows(line: &Line) -> Vec<(u16, Box<[u16]>)> {
+    let Some(Operand::Vector(to, count)) = line.args.first().map(|a| &a.operand) else { return Vec::new() };
+    let sources: Vec<Use> = uses(&line.args[1..]).into_iter().filter(|u| u.vector).collect();
+    let all: Box<[u16]> = sources.iter().flat_map(|u| u.first..u.first + u.count).collect();
+    if *count < 2 {
+        return vec![(*to, all)];
+    }
+    // the lower half of a sum, a product or a move needs no upper halves: the compiler leaves them out where nobody asks for the rest
+    let low = ["v_mad_u64_u32", "v_mad_i64_i32", "v_lshl_add_u64", "v_lshlrev_b64", "v_mov_b64"].contains(&line.mnemonic.as_str());
+    let first: Box<[u16]> = if low { sources.iter().map(|u| u.first).collect() } else { all.clone() };
+    // halves that a modifier chooses are not followed
+    let packed = line.mnemonic.starts_with("v_pk_");
+    (0..*count).filter(|_| !packed).map(|i| (to + i, if i == 0 { first.clone() } else { all.clone() })).collect()
 }
 
 /// Compiles one instruction. `target`: the place of an instruction so many bytes behind this one.
@@ -66,13 +77,8 @@ pub(crate) fn compile(line: &Line, isa: Isa, target: &dyn Fn(i64) -> Option<usiz
     }
     // a choice between two values is known where the chosen one is; what reads a lane of another, or its own old value, is left out too
     let chosen = name.starts_with("v_cndmask") || line.encoding == "dpp" || name.contains("lane") || name.starts_with("v_swap");
-    let (reads, writes) = if class == Class::Vector && !chosen && line.args.len() > 1 {
-        let written = if name.starts_with("v_cmp") { 0 } else { 1 };
-        (registers(&line.args[written..]), registers(&line.args[..written]))
-    } else {
-        (Box::default(), Box::default())
-    };
-    Ok(Inst { exec, class, uses: all.into(), reads, writes, pc: 0, text: "".into() })
+    let flows = if class == Class::Vector && !chosen { flows(line) } else { Vec::new() };
+    Ok(Inst { exec, class, uses: all.into(), flows: flows.into(), pc: 0, text: "".into() })
 }
 
 /// Two instructions that read before either writes: VOPD of gfx11.
@@ -98,5 +104,5 @@ pub(crate) fn compile_dual(x: &Line, y: &Line, isa: Isa) -> Result<Inst, String>
         Ok(Flow::Next)
     });
     let uses = [a.uses, b.uses].concat().into();
-    Ok(Inst { exec, class: Class::Vector, uses, reads: Box::default(), writes: Box::default(), pc: 0, text: "".into() })
+    Ok(Inst { exec, class: Class::Vector, uses, flows: Box::default(), pc: 0, text: "".into() })
 }

@@ -56,6 +56,9 @@ impl Default for Options {
     }
 }
 
+/// Lanes that are not known, of each register that an instruction writes.
+type Unknown = Vec<u64>;
+
 /// What all workgroups of a launch share.
 struct Job<'a> {
     kernel: &'a Kernel,
@@ -90,13 +93,18 @@ pub fn run(kernel: &Kernel, code: &CodeObject, launch: &Launch<'_>, memory: &Mem
         return Err(refuse(format!("{items} work-items of a workgroup, at most {} may be", kernel.max_block)));
     }
     if u64::from(kernel.lds) + u64::from(launch.dynamic_lds) > code.isa().lds().into() {
-        return Err(refuse(format!("{} bytes of shared memory, there are {}", u64::from(kernel.lds) + u64::from(launch.dynamic_lds), code.isa().lds())));
+        return Err(refuse(format!(
+            "{} bytes of shared memory, there are {}",
+            u64::from(kernel.lds) + u64::from(launch.dynamic_lds),
+            code.isa().lds()
+        )));
     }
     if launch.kernarg.len() > kernel.kernarg_bytes as usize {
         return Err(refuse(format!("{} bytes of arguments, it takes {}", launch.kernarg.len(), kernel.kernarg_bytes)));
     }
     let groups = launch.grid.iter().map(|&n| u64::from(n)).product::<u64>();
-    let own = |bytes: u64| memory.alloc(bytes).map(|address| Own { memory, address }).ok_or_else(|| refuse("no memory is left for its arguments".into()));
+    let own =
+        |bytes: u64| memory.alloc(bytes).map(|address| Own { memory, address }).ok_or_else(|| refuse("no memory is left for its arguments".into()));
     let (kernarg, packet) = (own(u64::from(kernel.kernarg_bytes).max(16))?, own(64)?);
     memory.write(kernarg.address, &arguments(kernel, launch))?;
     memory.write(packet.address, &dispatch_packet(kernel, launch, kernarg.address))?;
@@ -124,7 +132,11 @@ pub fn run(kernel: &Kernel, code: &CodeObject, launch: &Launch<'_>, memory: &Mem
         a += b;
         a
     };
-    let counts = if options.parallel { (0..groups).into_par_iter().map(one).reduce(Counts::default, add) } else { (0..groups).map(one).fold(Counts::default(), add) };
+    let counts = if options.parallel {
+        (0..groups).into_par_iter().map(one).reduce(Counts::default, add)
+    } else {
+        (0..groups).map(one).fold(Counts::default(), add)
+    };
     match first.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         Some((_, fault)) => Err(fault),
         None => Ok(counts),
@@ -306,8 +318,13 @@ impl Job<'_> {
                 }
                 Class::Memory => {}
             }
-            // lanes that were not known before stay so where they come from
-            let unknown = inst.reads.iter().fold(0, |m, &r| m | !w.known[r as usize]);
+            // what lanes were not known to hold, they are not known to hold in the result
+            let unknown = |w: &Wave| inst.flows.iter().map(|(_, from)| from.iter().fold(0, |m, &r| m | !w.known[r as usize])).collect::<Unknown>();
+            let before = if inst.flows.iter().any(|(_, from)| from.iter().any(|&r| w.known[r as usize] & w.full != w.full)) {
+                unknown(w)
+            } else {
+                Unknown::new()
+            };
             match (inst.exec)(w, env).map_err(fail)? {
                 Flow::Next => w.next = at + 1,
                 Flow::Jump(to) => w.next = to,
@@ -317,11 +334,8 @@ impl Job<'_> {
                 }
                 Flow::End => return Ok(Flow::End),
             }
-            if unknown & w.full != 0 {
-                let lanes = unknown & w.exec();
-                for &r in &inst.writes {
-                    w.known[r as usize] &= !lanes;
-                }
+            for (lanes, (to, _)) in before.into_iter().zip(&inst.flows) {
+                w.known[*to as usize] &= !(lanes & w.exec());
             }
         }
     }

@@ -147,7 +147,11 @@ fn save_exec(line: &Line, f: impl Fn(u64, u64) -> u64 + Send + Sync + 'static) -
         let old = if wide { w.pair(EXEC) } else { w.s[EXEC as usize].into() };
         let new = f(x, old) & if wide { u64::MAX } else { u32::MAX.into() };
         d.put(w, old);
-        if wide { w.set_pair(EXEC, new) } else { w.s[EXEC as usize] = new as u32 }
+        if wide {
+            w.set_pair(EXEC, new)
+        } else {
+            w.s[EXEC as usize] = new as u32
+        }
         w.scc = new != 0;
         Ok(Flow::Next)
     })))

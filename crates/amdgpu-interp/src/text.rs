@@ -199,7 +199,8 @@ impl Line {
 
     /// The modifiers that nobody has asked for.
     pub(crate) fn unused(&self) -> Option<String> {
-        let all: Vec<String> = self.mods.iter().filter(|m| !m.2.get()).map(|m| if m.1.is_empty() { m.0.clone() } else { format!("{}:{}", m.0, m.1) }).collect();
+        let all: Vec<String> =
+            self.mods.iter().filter(|m| !m.2.get()).map(|m| if m.1.is_empty() { m.0.clone() } else { format!("{}:{}", m.0, m.1) }).collect();
         (!all.is_empty()).then(|| all.join(" "))
     }
 }

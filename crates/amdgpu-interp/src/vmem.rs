@@ -402,10 +402,12 @@ fn lds_atomic(line: &Line, f: fn(u32, u32) -> u32, returns: bool) -> Compiled {
 fn cross(w: &mut Wave, to: u16, data: u16, from: impl Fn(&Wave, usize) -> Option<usize>) -> Result<(), Trap> {
     let exec = w.exec();
     let read = |lane| from(w, lane).filter(|&f| exec >> f & 1 == 1);
-    let sources = each(exec).filter_map(read).fold(0, |m, f| m | 1 << f);
-    w.need(data, sources)?;
+    // a lane that reads what was never written holds what was never written
+    let known = w.known[data as usize];
+    let unknown = each(exec).filter(|&lane| read(lane).is_some_and(|f| known >> f & 1 == 0)).fold(0, |m, lane| m | 1 << lane);
     let values: [u32; LANES] = std::array::from_fn(|lane| read(lane).map_or(0, |f| w.v[data as usize][f]));
     w.put(to, &values);
+    w.known[to as usize] &= !unknown;
     w.issue(LGKM, to, 1);
     Ok(())
 }
@@ -444,7 +446,8 @@ fn swizzle(text: &str) -> Result<Box<dyn Fn(usize) -> usize + Send + Sync>, Stri
             _ => Err(format!("`{text}`")),
         };
     }
-    let n: usize = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |h| usize::from_str_radix(h, 16).ok()).ok_or_else(|| format!("`{text}`"))?;
+    let n: usize =
+        text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |h| usize::from_str_radix(h, 16).ok()).ok_or_else(|| format!("`{text}`"))?;
     if n & 0x8000 != 0 {
         return Ok(Box::new(move |lane| lane & !3 | n >> (2 * (lane & 3)) & 3));
     }
@@ -526,14 +529,18 @@ pub(crate) fn compile(line: &Line, isa: Isa) -> Compiled {
         let n = n.or_else(|| rest.strip_prefix('b').and_then(|b| b.parse::<u16>().ok()).map(|b| (b / 32).to_string()));
         return n.and_then(|n| n.parse().ok()).map_or(Ok(None), |n| scalar_load(line, n));
     }
-    if matches!(name, "s_dcache_wb" | "s_dcache_inv" | "buffer_gl0_inv" | "buffer_gl1_inv" | "buffer_wbl2" | "buffer_inv" | "buffer_wbinvl1" | "buffer_invl2") {
+    if matches!(
+        name,
+        "s_dcache_wb" | "s_dcache_inv" | "buffer_gl0_inv" | "buffer_gl1_inv" | "buffer_wbl2" | "buffer_inv" | "buffer_wbinvl1" | "buffer_invl2"
+    ) {
         hints(line);
         return Ok(Some(Box::new(|_, _| Ok(Flow::Next))));
     }
     for (prefix, both) in [("global_", false), ("flat_", true)] {
         let Some(rest) = name.strip_prefix(prefix) else { continue };
         // an address of shared or private memory lies in no allocation: the access stops
-        let (loads, writes): (&'static [u8], &'static [u8]) = if both { (&[VM, LGKM], if isa.is_gfx11() { &[STORE, LGKM] } else { &[VM, LGKM] }) } else { (vm, stores) };
+        let (loads, writes): (&'static [u8], &'static [u8]) =
+            if both { (&[VM, LGKM], if isa.is_gfx11() { &[STORE, LGKM] } else { &[VM, LGKM] }) } else { (vm, stores) };
         if let Some(s) = rest.strip_prefix("load_").and_then(shape) {
             return load(line, s, loads);
         }

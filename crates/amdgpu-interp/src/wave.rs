@@ -40,7 +40,11 @@ impl Env<'_> {
                 Some(r) => self.last = r,
                 None => {
                     let what = near.map_or(String::new(), |r| {
-                        format!("; the nearest before it has {} bytes and ends {} bytes before", r.bytes, (address as i64).wrapping_sub((r.start + r.bytes) as i64))
+                        format!(
+                            "; the nearest before it has {} bytes and ends {} bytes before",
+                            r.bytes,
+                            (address as i64).wrapping_sub((r.start + r.bytes) as i64)
+                        )
                     });
                     return Err(format!("{bytes} bytes at {address:#x} lie in no allocation{what}"));
                 }
@@ -89,7 +93,17 @@ impl Wave {
         let pending = Pending { vector: vec![None; REGISTERS], scalars: vec![false; 128], ..Pending::default() };
         let full = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
         // what was never written holds a pattern that is no index and no sensible number
-        Wave { v: vec![[0xdead_5eed; LANES]; REGISTERS], known: vec![0; REGISTERS], s: [0xdead_5eed; 128], scc: false, next: entry, full, number, ended: false, pending }
+        Wave {
+            v: vec![[0xdead_5eed; LANES]; REGISTERS],
+            known: vec![0; REGISTERS],
+            s: [0xdead_5eed; 128],
+            scc: false,
+            next: entry,
+            full,
+            number,
+            ended: false,
+            pending,
+        }
     }
 
     pub(crate) fn exec(&self) -> u64 {

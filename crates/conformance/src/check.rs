@@ -3,7 +3,7 @@
 use crate::exec::{Fault, Image, Options, Output, Runner};
 use crate::generate::{Family, inputs, is_exact};
 use crate::oracle::{Mismatch, Reference, Tolerance, agree};
-use warpwave_core::{DType, Op, Plan, Unsupported, Valid, Vendor};
+use warpwave_core::{DType, Op, Plan, Target, Unsupported, Valid, Vendor};
 use warpwave_hal::DeviceError;
 
 /// What failed, with all that is needed to do it again.
@@ -105,7 +105,8 @@ fn run_checks(runner: Runner<'_>, op: &dyn Op, problem: &Valid, family: Family, 
     let images = inputs(op, problem, family, seed, &options);
     let name = |o: usize| problem.signature.operands[o].name;
     let exact = is_exact(family, op, problem);
-    let references: Vec<Reference<'_>> = problem.outputs().filter_map(|o| reference(op, problem, &images, o)).collect();
+    let references: Vec<Reference<'_>> =
+        problem.outputs().filter_map(|o| reference(op, problem, &images, o, runner.device().caps().target)).collect();
     let session = runner.session(op, problem, images.clone(), options.clone())?;
     let surrounded = |o: &Options| images.iter().map(|i| i.as_ref().map(|i| i.with_surroundings(o))).collect::<Vec<_>>();
     let tight = Options { tight: true, ..options.clone() };
@@ -185,9 +186,9 @@ fn is_beyond(problem: &Valid, runner: Runner<'_>) -> bool {
     problem.dtypes().contains(&DType::F64) && runner.device().caps().target.vendor() != Vendor::Cpu
 }
 
-fn reference<'a>(op: &'a dyn Op, problem: &'a Valid, images: &'a [Option<Image>], output: usize) -> Option<Reference<'a>> {
+fn reference<'a>(op: &'a dyn Op, problem: &'a Valid, images: &'a [Option<Image>], output: usize, target: Target) -> Option<Reference<'a>> {
     let len = problem.operands[output].as_ref()?.len();
-    let sources = images.iter().map(|i| i.as_ref().map_or(warpwave_core::Source::Dense(Vec::new()), Image::source)).collect();
+    let sources = images.iter().map(|i| i.as_ref().map_or(warpwave_core::Source::Dense(Vec::new()), |i| i.source_on(op, target))).collect();
     Some(Reference::new(op, problem, sources, output, std::iter::once(0..len).collect()))
 }
 
@@ -209,7 +210,7 @@ pub fn compare(a: Runner<'_>, b: Runner<'_>, op: &dyn Op, problem: &Valid, famil
         let (x, y) = (run(a, &mut tag)?, run(b, &mut tag)?);
         for (x, y) in x.iter().zip(&y) {
             let operand = problem.signature.operands[x.operand].name;
-            let Some(want) = reference(op, problem, &images, x.operand) else { continue };
+            let Some(want) = reference(op, problem, &images, x.operand, a.device().caps().target) else { continue };
             let tolerance = if is_exact(family, op, problem) { Tolerance::Bits } else { Tolerance::Bound };
             for out in [x, y] {
                 if let Some(mismatch) = want.check(out, tolerance, &|_| true) {
@@ -305,7 +306,7 @@ fn related(runner: Runner<'_>, op: &dyn Op, problem: &Valid, seed: u64, tag: &mu
         let shifted = again(&|i| grid(i) + 16.0)?;
         let mut images = images.clone();
         images[input] = Some(Image::filled(desc, &options, &grid));
-        let Some(want) = reference(op, problem, &images, plain[0].operand) else { return Ok(done) };
+        let Some(want) = reference(op, problem, &images, plain[0].operand, runner.device().caps().target) else { return Ok(done) };
         if let Some(i) = agree(plain[0].dtype, &plain[0].values(), &shifted[0].values(), want.values()) {
             return Err(Wrong::Related { operand: "out", index: i as u64, what: "changes when the input is shifted" });
         }

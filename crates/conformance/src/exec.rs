@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use std::ops::Range;
-use warpwave_core::{DType, DescError, Op, Plan, Role, Source, TensorDesc, Valid};
+use warpwave_core::{DType, DescError, Op, Plan, Role, Source, Target, TensorDesc, Valid};
 use warpwave_hal::{Device, DeviceBuffer, DeviceError, Queue, View, bind};
 
 /// Every byte of an output or a workspace before a run: NaN in each floating-point type, and none that arithmetic produces.
@@ -189,6 +189,20 @@ impl Image {
     /// For a reference: stored as float64 unless that would be large.
     pub fn source(&self) -> Source<'_> {
         if self.desc.len() <= 1 << 24 { Source::Dense(self.dense()) } else { Source::Lazy(Box::new(|i| self.get(i))) }
+    }
+
+    /// As [`Image::source`], as an op on a target reads it.
+    pub fn source_on(&self, op: &dyn Op, target: Target) -> Source<'_> {
+        let dtype = self.desc.dtype;
+        if !(target.matrix_flushes_subnormals() && op.multiplies_matrices() && matches!(dtype, DType::F16 | DType::BF16)) {
+            return self.source();
+        }
+        let least = if dtype == DType::F16 { 2f64.powi(-14) } else { 2f64.powi(-126) };
+        let flushed = move |x: f64| if x.abs() < least { 0f64.copysign(x) } else { x };
+        match self.source() {
+            Source::Dense(all) => Source::Dense(all.into_iter().map(flushed).collect()),
+            Source::Lazy(f) => Source::Lazy(Box::new(move |i| flushed(f(i)))),
+        }
     }
 
     /// The same elements under other guards and gaps.

@@ -56,6 +56,11 @@ pub enum Arch {
 }
 
 impl Target {
+    /// Whether matrix instructions take subnormal f16 and bf16 for zeros: MFMA of CDNA2 (AMD, "Reduced precision on MI200").
+    pub const fn matrix_flushes_subnormals(self) -> bool {
+        matches!(self, Target::Gfx90a)
+    }
+
     /// Every target.
     pub const ALL: [Target; 10] = [
         Target::Host32,

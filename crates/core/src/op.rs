@@ -110,6 +110,12 @@ pub trait Op: Debug + Send + Sync {
         None
     }
 
+    /// Whether 16-bit operands go through matrix instructions: what those do with subnormals is then the op's
+    /// ([`Target::matrix_flushes_subnormals`]).
+    fn multiplies_matrices(&self) -> bool {
+        false
+    }
+
     /// Whether data of [`Family::Exact`] make every sum exact, so that the result is the reference rounded once.
     fn exact(&self, _problem: &Problem) -> bool {
         false

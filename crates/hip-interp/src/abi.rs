@@ -3,8 +3,8 @@
 #![allow(non_snake_case, unreachable_pub, clippy::missing_safety_doc, missing_docs, reason = "names and contracts are those of the HIP runtime")]
 
 use crate::runtime::{
-    CAPTURE_UNSUPPORTED, Code, HostPointer, ILLEGAL_ADDRESS, INVALID_DEVICE, INVALID_IMAGE, INVALID_VALUE, LAUNCH_FAILURE, NO_BINARY_FOR_GPU, Result, SUCCESS, Work,
-    runtime,
+    CAPTURE_UNSUPPORTED, Code, HostPointer, ILLEGAL_ADDRESS, INVALID_DEVICE, INVALID_IMAGE, INVALID_VALUE, LAUNCH_FAILURE, NO_BINARY_FOR_GPU, Result,
+    SUCCESS, Work, runtime,
 };
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_uint, c_void};
@@ -404,7 +404,13 @@ pub unsafe extern "C" fn hipThreadExchangeStreamCaptureMode(mode: *mut c_uint) -
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hipGraphInstantiate(exec: *mut *mut c_void, graph: *mut c_void, _node: *mut *mut c_void, _log: *mut c_char, _size: usize) -> Code {
+pub unsafe extern "C" fn hipGraphInstantiate(
+    exec: *mut *mut c_void,
+    graph: *mut c_void,
+    _node: *mut *mut c_void,
+    _log: *mut c_char,
+    _size: usize,
+) -> Code {
     let r = runtime().copy_graph(graph.addr()).map(handle);
     // SAFETY: the caller's promise
     unsafe { give(exec, r) }

@@ -34,13 +34,41 @@ unsafe impl Send for HostPointer {}
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     /// From the host: the bytes were read when the copy was asked for, as the runtime does with pageable memory.
-    Upload { to: u64, bytes: Vec<u8> },
-    Download { to: HostPointer, from: u64, bytes: u64 },
-    Copy { to: u64, from: u64, bytes: u64 },
-    Fill { to: u64, value: u8, bytes: u64 },
-    Launch { code: Arc<CodeObject>, kernel: String, grid: [u32; 3], block: [u32; 3], lds: u32, kernarg: Vec<u8> },
-    Record { event: usize, number: u64 },
-    Wait { event: usize, number: u64 },
+    Upload {
+        to: u64,
+        bytes: Vec<u8>,
+    },
+    Download {
+        to: HostPointer,
+        from: u64,
+        bytes: u64,
+    },
+    Copy {
+        to: u64,
+        from: u64,
+        bytes: u64,
+    },
+    Fill {
+        to: u64,
+        value: u8,
+        bytes: u64,
+    },
+    Launch {
+        code: Arc<CodeObject>,
+        kernel: String,
+        grid: [u32; 3],
+        block: [u32; 3],
+        lds: u32,
+        kernarg: Vec<u8>,
+    },
+    Record {
+        event: usize,
+        number: u64,
+    },
+    Wait {
+        event: usize,
+        number: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -191,7 +219,8 @@ impl Runtime {
             let Some(work) = s.work.pop_front() else { return };
             if let Err(fault) = self.perform(work, device) {
                 let text = fault.to_string();
-                let code = if text.contains("lie in no allocation") || matches!(fault, Fault::Host { .. }) { ILLEGAL_ADDRESS } else { LAUNCH_FAILURE };
+                let code =
+                    if text.contains("lie in no allocation") || matches!(fault, Fault::Host { .. }) { ILLEGAL_ADDRESS } else { LAUNCH_FAILURE };
                 self.fault = Some(text);
                 if let Some(s) = self.streams.get_mut(&stream) {
                     s.fault.get_or_insert(code);

@@ -307,6 +307,10 @@ impl Op for Attention {
         if kernel == "attention" { PARAMS } else { &[] }
     }
 
+    fn multiplies_matrices(&self) -> bool {
+        true
+    }
+
     fn reference(&self, p: &Problem, inputs: &[Source<'_>], output: usize, ranges: &[Range<u64>]) -> Vec<Approx> {
         reference::reference(p, inputs, output, ranges)
     }

@@ -15,7 +15,7 @@ use config::{Config, TILE_PANEL};
 
 /// `out = alpha · a b + beta · c`, for every index of the leading dimensions. a [.., M, K], b [.., K, N], c and out [.., M, N]; all of one
 /// dtype (bf16, f16, f32), any strides (0 repeats), any alignment; float32 accumulation, for f32 in full precision. beta = 0 never reads c;
-/// K = 0 gives beta · c.
+/// K = 0 gives beta · c. On gfx90a subnormal f16 and bf16 values of a and b count as zeros: its matrix instructions take them so.
 #[derive(Clone, Copy, Debug)]
 pub struct Matmul;
 
@@ -535,6 +535,10 @@ impl Op for Matmul {
 
     fn reference(&self, p: &Problem, inputs: &[Source<'_>], _: usize, ranges: &[Range<u64>]) -> Vec<Approx> {
         reference::reference(p, inputs, ranges)
+    }
+
+    fn multiplies_matrices(&self) -> bool {
+        true
     }
 
     fn exact(&self, p: &Problem) -> bool {

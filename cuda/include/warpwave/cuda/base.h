@@ -63,6 +63,8 @@ WW_FN float max(float a, float b) { return fmaxf(a, b); }   // the number, where
 WW_FN float min(float a, float b) { return fminf(a, b); }
 WW_FN float sqrt(float x) { return sqrtf(x); }     // correctly rounded
 WW_FN float abs(float x) { return fabsf(x); }
+// A product that is rounded by itself. A compiler may fuse a plain one with the sum that takes it, at one of its uses and not at another
+WW_FN float product(float a, float b) { return __fmul_rn(a, b); }
 WW_FN float fma(float a, float b, float c) { return fmaf(a, b, c); }
 // One instruction: ptxas gives a 64-bit product with a constant an addition besides (nvcc 13.5), a third of the random words of dropout
 WW_FN uint64_t multiply_wide(uint32_t a, uint32_t b) {

@@ -51,6 +51,11 @@ WW_FN float max(float a, float b) { return __builtin_fmaxf(a, b); }   // the num
 WW_FN float min(float a, float b) { return __builtin_fminf(a, b); }
 WW_FN float sqrt(float x) { return __builtin_elementwise_sqrt(x); }   // correctly rounded
 WW_FN float abs(float x) { return __builtin_fabsf(x); }
+// A product that is rounded by itself. A compiler may fuse a plain one with the sum that takes it, at one of its uses and not at another
+WW_FN float product(float a, float b) {
+#pragma clang fp contract(off)
+  return a * b;
+}
 WW_FN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 WW_FN uint64_t multiply_wide(uint32_t a, uint32_t b) { return uint64_t(a) * b; }
 WW_FN void store_relaxed(int32_t* p, int32_t x) { __atomic_store_n((__attribute__((address_space(1))) int32_t*)p, x, __ATOMIC_RELAXED); }

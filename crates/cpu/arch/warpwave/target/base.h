@@ -111,6 +111,7 @@ WW_FN float max(float a, float b) { return a > b ? a : b != b ? a : b; }   // th
 WW_FN float min(float a, float b) { return a < b ? a : b != b ? a : b; }
 WW_FN float sqrt(float x) { return std::sqrt(x); }
 WW_FN float abs(float x) { return std::fabs(x); }
+WW_FN float product(float a, float b) { return a * b; }   // by itself: nothing is fused here
 WW_FN float fma(float a, float b, float c) { return std::fma(a, b, c); }
 WW_FN uint64_t multiply_wide(uint32_t a, uint32_t b) { return uint64_t(a) * b; }
 WW_FN void store_relaxed(int32_t* p, int32_t x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }   // programs run side by side
@@ -145,6 +146,7 @@ WW_FN double max(double a, double b) { return a > b ? a : b != b ? a : b; }
 WW_FN double min(double a, double b) { return a < b ? a : b != b ? a : b; }
 WW_FN double sqrt(double x) { return std::sqrt(x); }
 WW_FN double abs(double x) { return std::fabs(x); }
+WW_FN double product(double a, double b) { return a * b; }
 WW_FN double fma(double a, double b, double c) { return std::fma(a, b, c); }
 WW_FN double exp2(double x) { return std::exp2(x); }
 WW_FN double log2(double x) { return std::log2(x); }

@@ -48,7 +48,7 @@ template <LayerNormConfig C> struct LayerNorm {
         scale(v, s);
         sum = g.sum(v);
       }
-      R mean = sum * inverse;
+      R mean = ww::product(sum, inverse);
       map(v, [&](R a) { return a - mean; });
       clear_outside(g, t, g.rank(), v);
       // what rounding left in the mean: beside a large mean it would show in every value (256, ..., 256, -1)
@@ -83,7 +83,7 @@ template <LayerNormConfig C> struct LayerNorm {
       for (int attempt = 0; attempt < 2; ++attempt) {
         mean = rest = 0;
         total([](R a, R b) { return a + b; });
-        mean = g.sum(l) * inverse;
+        mean = ww::product(g.sum(l), inverse);
         total([](R a, R b) { return a + b; });
         rest = g.sum(l) * inverse;
         total([](R a, R b) { return a + b * b; });

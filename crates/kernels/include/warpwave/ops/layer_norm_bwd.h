@@ -37,6 +37,7 @@ template <LayerNormBwdConfig C> struct LayerNormBwd {
   }
   WW_FN static span<R> part_of(const rows_view<R>& v, const Params& p, int64_t program) { return {v.p + program * v.outer[2], p.space.n, 1}; }
   // A row's mean (and what rounding left in it), 1 / deviation, means of g and of g * h; of x * s
+  // The mean is used in two places: rounded once, or what one place subtracts is not what the other does
   struct measures { R s, mean, rest, root, g, gh; };
   // From sums of d, d^2, g, g * d, where d = x * s - mean
   WW_FN static void finish(measures& m, const row_sums<R, 4>& a, const Params& p) {
@@ -87,7 +88,7 @@ template <LayerNormBwdConfig C> struct LayerNormBwd {
         for (int attempt = 0; attempt < 2; ++attempt) {
           auto v = g.unpack(x);
           map(v, [&](R a) { return a * m.s; });
-          m.mean = g.sum(v) * R(p.inverse);
+          m.mean = ww::product(g.sum(v), R(p.inverse));
           map(v, [&](R a) { return a - m.mean; });
           clear_outside(g, t, i, v);
           auto l = g.lanes(0), k = g.lanes(0), q = g.lanes(0), o = g.lanes(0);
@@ -138,7 +139,7 @@ template <LayerNormBwdConfig C> struct LayerNormBwd {
             map(v, [&](R a) { return a * m.s; });
             fold(l, v, add);
           }
-          m.mean = g.sum(l) * R(p.inverse);
+          m.mean = ww::product(g.sum(l), R(p.inverse));
           l = g.lanes(0);
           for (int64_t i = 0; i < t.count(); ++i) {
             auto v = load(i, &Params::x);

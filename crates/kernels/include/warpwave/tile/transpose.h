@@ -55,7 +55,7 @@ template <TransposeShape S, class M> struct transposing_block {
     if (used) m.meet();   // the tile before has been read
     used = true;
     int whole = by_chunks(x) ? w / kVec : 0;
-    if (whole > 0) take_chunks(from, x.row_stride, h, whole);
+    if (whole > 0) take_chunks(from, x.row_stride, h, whole, whole * kVec < w ? whole : kChunks);
     if (whole == 0) take_elements<kSide>(from, x, h, 0, w);
     else if (whole * kVec < w) take_elements<kVec>(from, x, h, whole * kVec, w);
     m.meet();
@@ -73,8 +73,8 @@ template <TransposeShape S, class M> struct transposing_block {
     return a.stride == 1 && ((reinterpret_cast<uint64_t>(a.p) | uint64_t(a.row_stride) * S.bytes) & 15) == 0;
   }
 
-  // Chunks [0, chunks) of h rows
-  WW_FN void take_chunks(const W* from, int64_t row_stride, int h, int chunks) {
+  // Chunks [0, chunks) of h rows. Chunk `other` is left to other threads
+  WW_FN void take_chunks(const W* from, int64_t row_stride, int h, int chunks, int other) {
     constexpr int kPass = S.threads / kChunks, kHeld = kSide / kPass;
     static_assert(kSide % kPass == 0);
     const int q = m.thread() % kChunks, first = m.thread() / kChunks;
@@ -83,6 +83,7 @@ template <TransposeShape S, class M> struct transposing_block {
       const int at = first + i * kPass;
       m.load16(r[i], from + at * row_stride + q * kVec, at < h && q < chunks);
     }
+    if (q == other) return;
     for (int i = 0; i < kHeld; ++i) m.put16(L::place(first + i * kPass, q), r[i]);
   }
   // Eight neighbours hold a word, of one column or two, of eight groups of rows; such words side by side make chunks of out
