@@ -387,7 +387,7 @@ fn div_scale(s0: u32, den: u32, num: u32) -> (u32, bool) {
         return (scaled(64), false);
     }
     if small(inverse) && small(quotient) {
-        return (if is_den { scaled(64) } else { s0 }, true);
+        return (if is_den { scaled(-64) } else { s0 }, true);
     }
     if small(inverse) {
         return (scaled(-64), false);
@@ -468,6 +468,20 @@ fn fma_lanes(a: &Lanes, b: &Lanes, c: &Lanes) -> Lanes {
         }
     }
     r
+}
+
+/// `a * b + c` to the 53 bits of float64, the last of which says that more followed: a second rounding then errs no more than one alone
+/// (Boldo and Melquiond, 2005).
+fn fma_to_odd(a: f32, b: f32, c: f32) -> f64 {
+    let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
+    let s = p + c;
+    // what the sum lost: Knuth's two-sum
+    let t = s - p;
+    let lost = (p - (s - t)) + (c - t);
+    if lost == 0.0 || !s.is_finite() || s.to_bits() & 1 == 1 {
+        return s;
+    }
+    f64::from_bits(if (lost > 0.0) == (s > 0.0) { s.to_bits() + 1 } else { s.to_bits() - 1 })
 }
 
 /// `dst = a * b + c`, rounded once.
@@ -889,13 +903,14 @@ pub(crate) fn compile(line: &Line, isa: Isa) -> Compiled {
         "div_fmas_f32" => {
             let o = operands(line, isa, Type::F32, &[Kind::F32; 3])?;
             Ok(Some(Box::new(move |w, _| {
-                let c = o.src[2].lanes(w);
-                let mut r = fma_lanes(&o.src[0].lanes(w), &o.src[1].lanes(w), &c);
+                let (a, b, c) = (o.src[0].lanes(w), o.src[1].lanes(w), o.src[2].lanes(w));
+                let mut r = fma_lanes(&a, &b, &c);
                 let vcc = w.vcc();
                 for i in (0..LANES).filter(|i| vcc >> i & 1 == 1) {
-                    // a quotient that was scaled down grows, one that was scaled up shrinks
+                    // a quotient that was scaled down grows, one that was scaled up shrinks: rounded once, behind that
                     let by = if exponent(c[i]) > 127 { 64 } else { -64 };
-                    r[i] = result(ldexp(f32::from_bits(r[i]).into(), by) as f32, &[r[i]]);
+                    r[i] =
+                        result(ldexp(fma_to_odd(f32::from_bits(a[i]), f32::from_bits(b[i]), f32::from_bits(c[i])), by) as f32, &[a[i], b[i], c[i]]);
                 }
                 o.dst.put(w, &r);
                 Ok(Flow::Next)
