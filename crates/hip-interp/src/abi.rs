@@ -1,4 +1,4 @@
-//! The C functions. None of them panics: what they call returns codes.
+//! The C functions, as they are exported. None of them panics: what they call returns codes.
 
 #![allow(non_snake_case, unreachable_pub, clippy::missing_safety_doc, missing_docs, reason = "names and contracts are those of the HIP runtime")]
 

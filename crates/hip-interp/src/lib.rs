@@ -10,6 +10,6 @@
 //!
 //! Signatures are those of HIP 5.2 to 7 (`hip/hip_runtime_api.h`).
 
-mod abi;
+pub mod abi;
 mod device;
 mod runtime;

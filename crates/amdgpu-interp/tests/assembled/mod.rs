@@ -33,6 +33,11 @@ fn directives(k: &Source, isa: Isa, out: &mut String) {
 
 /// Assembles and loads kernels.
 pub(crate) fn assemble(kernels: &[Source], isa: Isa) -> CodeObject {
+    CodeObject::load(&object(kernels, isa)).unwrap_or_else(|e| panic!("{isa}: {e}"))
+}
+
+/// The code object of some kernels.
+pub(crate) fn object(kernels: &[Source], isa: Isa) -> Vec<u8> {
     let mut text = format!("\t.amdgcn_target \"amdgcn-amd-amdhsa--{isa}\"\n\t.amdhsa_code_object_version 5\n");
     kernels.iter().for_each(|k| directives(k, isa, &mut text));
     text.push_str("\t.amdgpu_metadata\n---\namdhsa.version: [ 1, 2 ]\namdhsa.kernels:\n");
@@ -70,7 +75,7 @@ pub(crate) fn assemble(kernels: &[Source], isa: Isa) -> CodeObject {
     assert!(linked.success());
     let code = std::fs::read(&to).unwrap();
     std::fs::remove_dir_all(&dir).unwrap();
-    CodeObject::load(&code).unwrap_or_else(|e| panic!("{isa}: {e}"))
+    code
 }
 
 /// Runs a kernel on an input buffer and an output buffer, both of words; their addresses are its arguments.
