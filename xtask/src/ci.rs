@@ -61,8 +61,29 @@ const ROWS: &[Row] = &[
         always: true,
         run: sanitize,
     },
+    Row {
+        name: "interp",
+        what: "every AMD kernel that ships, executed instruction by instruction on the CPU through the HIP backend",
+        minutes: 6,
+        always: true,
+        run: |s| interp(s, "quick"),
+    },
     Row { name: "fuzz", what: "each fuzz target for some seconds; its regressions replayed", minutes: 3, always: true, run: fuzz },
     Row { name: "package", what: "every crate packages, and builds from its package", minutes: 3, always: true, run: package },
+    Row {
+        name: "interp-asan",
+        what: "the HIP backend, the drop-in runtime and the interpreter under AddressSanitizer",
+        minutes: 15,
+        always: false,
+        run: interp_asan,
+    },
+    Row {
+        name: "interp-grid",
+        what: "the conformance grid of `--set ci` on the interpreted AMD devices",
+        minutes: 120,
+        always: false,
+        run: |s| interp(s, "ci"),
+    },
     Row {
         name: "full-build",
         what: "the whole variant table for every target",
@@ -190,6 +211,24 @@ fn sanitize(s: &Shell) -> Result<()> {
         s.run(c)?;
     }
     Ok(())
+}
+
+fn interp(s: &Shell, set: &str) -> Result<()> {
+    s.xtask(&["build", "--vendor", "hip", "--set", "full"])?;
+    // the program finds the library beside itself
+    s.cargo(&["build", "--quiet", "-p", "warpwave-hip-interp", "-p", "warpwave-cli"])?;
+    s.run(s.command(s.target.join("debug/warpwave"), &["verify", "--device", "hip-interp", "--set", set, "--skip-big"]))
+}
+
+fn interp_asan(s: &Shell) -> Result<()> {
+    s.xtask(&["build", "--vendor", "hip", "--set", "ci"])?;
+    let mut c = s.command(cargo(), &["test", "--quiet", "-p", "warpwave-hip-interp", "--target", &host_triple()?]);
+    // stable Rust has the sanitizer behind this switch; strings of the runtime are never freed
+    c.env("CARGO_TARGET_DIR", s.target.join("sanitize"))
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("ASAN_OPTIONS", "detect_leaks=0");
+    s.run(c)
 }
 
 fn host_triple() -> Result<String> {

@@ -7,13 +7,22 @@ use std::time::Instant;
 
 /// A loop around some instructions, on one core; prints wave-instructions and multiply-adds a second.
 fn measure(isa: Isa, name: &str, body: &str, times: u32) -> (f64, f64) {
-    let text = format!("v_mov_b32 v8, 1.0\n v_mov_b32 v9, 2.0\n v_mov_b32 v10, 0\n v_mov_b32 v11, 0\n s_mov_b32 s8, {times}\n1:\n {body}\n s_sub_u32 s8, s8, 1\n s_cmp_lg_u32 s8, 0\n s_cbranch_scc1 1b");
+    let text = format!(
+        "v_mov_b32 v8, 1.0\n v_mov_b32 v9, 2.0\n v_mov_b32 v10, 0\n v_mov_b32 v11, 0\n s_mov_b32 s8, {times}\n1:\n {body}\n s_sub_u32 s8, s8, 1\n s_cmp_lg_u32 s8, 0\n s_cbranch_scc1 1b"
+    );
     let code = assemble(&[Source { name: "k".into(), body: text, lds: 0 }], isa);
     let memory = Memory::new(1 << 20);
     let start = Instant::now();
     let options = Options { parallel: false, ..Options::default() };
     let block = if isa == Isa::Gfx1100 { 32 } else { 64 };
-    let counts = run(code.kernel("k").unwrap(), &code, &Launch { grid: [1, 1, 1], block: [block, 1, 1], dynamic_lds: 0, kernarg: &[0; 16] }, &memory, &options).unwrap();
+    let counts = run(
+        code.kernel("k").unwrap(),
+        &code,
+        &Launch { grid: [1, 1, 1], block: [block, 1, 1], dynamic_lds: 0, kernarg: &[0; 16] },
+        &memory,
+        &options,
+    )
+    .unwrap();
     let seconds = start.elapsed().as_secs_f64();
     let (instructions, macs) = (counts.instructions as f64 / seconds / 1e6, counts.matrix_macs as f64 / seconds / 1e9);
     println!("{isa} {name}: {instructions:.1} M wave-instructions/s, {macs:.2} GMAC/s");

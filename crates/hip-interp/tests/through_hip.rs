@@ -8,7 +8,10 @@ use warpwave_hal::{Device, DeviceError, Images};
 /// The library, which cargo builds beside this test.
 fn library() -> PathBuf {
     let deps = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
-    [deps.join("libamdhip64_interp.so"), deps.parent().unwrap().join("libamdhip64_interp.so")].into_iter().find(|p| p.is_file()).expect("cargo builds the library for its tests")
+    [deps.join("libamdhip64_interp.so"), deps.parent().unwrap().join("libamdhip64_interp.so")]
+        .into_iter()
+        .find(|p| p.is_file())
+        .expect("cargo builds the library for its tests")
 }
 
 fn devices() -> Vec<Arc<dyn Device>> {
