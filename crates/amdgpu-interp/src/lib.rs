@@ -8,9 +8,14 @@
 //! memory that nobody wrote; two waves do not touch one word of shared memory between two barriers unless both read; a barrier is met by all waves
 //! or by none; an instruction budget.
 //!
+//! Speed, on one core of an AMD EPYC, release build (`examples/speed.rs`): 12 to 17 million wave-instructions a second of a mix of row ops, 1.1 to 2.2
+//! thousand million multiply-adds a second in MFMA and WMMA.
+//!
 //! **What this is not.** No AMD hardware took part. Approximate instructions (`v_rcp_f32`, `v_exp_f32`, …) give the correctly rounded result, where
 //! hardware may be one unit in the last place off. The order of additions inside one MFMA or WMMA instruction is this crate's choice: ascending in
 //! k, fused, in float32; it is unverified on hardware, so tests of matrix code use exact data or bounds.
+
+#![allow(clippy::precedence, clippy::needless_range_loop, reason = "instructions read as the documents write them, loops go over lanes")]
 
 mod counts;
 mod fault;

@@ -49,6 +49,8 @@ pub struct CodeObject {
     isa: Isa,
     kernels: Vec<Kernel>,
     pub(crate) code: Vec<Inst>,
+    /// Vector registers that its instructions name: one more than the last.
+    pub(crate) registers: usize,
 }
 
 impl std::fmt::Debug for CodeObject {
@@ -125,7 +127,8 @@ impl CodeObject {
         for k in field(&metadata, "amdhsa.kernels").and_then(Value::as_array).into_iter().flatten() {
             kernels.push(kernel(&file, k, &index, isa)?);
         }
-        Ok(CodeObject { isa, kernels, code })
+        let registers = code.iter().flat_map(|i| i.uses.iter()).filter(|u| u.vector).map(|u| usize::from(u.first + u.count)).fold(1, usize::max);
+        Ok(CodeObject { isa, kernels, code, registers })
     }
 
     /// What it is for.

@@ -185,7 +185,7 @@ impl Job<'_> {
     /// The registers of a wave as the hardware sets them up (LLVM, AMDGPU usage, "Initial Kernel Execution State").
     fn wave(&self, number: usize, group: [u32; 3]) -> Result<Wave, String> {
         let k = self.kernel;
-        let mut w = Wave::new(number, k.wave, k.entry);
+        let mut w = Wave::new(number, k.wave, k.entry, self.code.registers);
         let block = self.launch.block;
         let items = block[0] * block[1] * block[2];
         let first = number as u32 * k.wave;

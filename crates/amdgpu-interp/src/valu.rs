@@ -620,6 +620,7 @@ fn put_mask(line: &Line, exec_only: bool, sets_exec: bool, f: impl Fn(&Wave) -> 
     })))
 }
 
+#[allow(clippy::neg_cmp_op_on_partial_ord, clippy::double_comparisons, reason = "what each says of NaN is its meaning")]
 fn holds<T: PartialOrd>(name: &str) -> Option<fn(T, T) -> bool> {
     Some(match name {
         "eq" => |a, b| a == b,

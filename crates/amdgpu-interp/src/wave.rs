@@ -8,9 +8,6 @@ use crate::text::{Arg, EXEC, Operand, VCC};
 pub(crate) const LANES: usize = 64;
 pub(crate) type Lanes = [u32; LANES];
 
-/// Vector registers with those that accumulate.
-const REGISTERS: usize = 512;
-
 /// What an instruction may not do.
 pub(crate) type Trap = String;
 
@@ -89,13 +86,14 @@ pub(crate) struct Wave {
 }
 
 impl Wave {
-    pub(crate) fn new(number: usize, lanes: u32, entry: usize) -> Wave {
-        let pending = Pending { vector: vec![None; REGISTERS], scalars: vec![false; 128], ..Pending::default() };
+    /// `registers`: vector registers that any instruction names, those that accumulate behind the 256 others.
+    pub(crate) fn new(number: usize, lanes: u32, entry: usize, registers: usize) -> Wave {
+        let pending = Pending { vector: vec![None; registers], scalars: vec![false; 128], ..Pending::default() };
         let full = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
         // what was never written holds a pattern that is no index and no sensible number
         Wave {
-            v: vec![[0xdead_5eed; LANES]; REGISTERS],
-            known: vec![0; REGISTERS],
+            v: vec![[0xdead_5eed; LANES]; registers],
+            known: vec![0; registers],
             s: [0xdead_5eed; 128],
             scc: false,
             next: entry,

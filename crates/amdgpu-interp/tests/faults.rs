@@ -1,5 +1,7 @@
 //! What the interpreter must report: each fault beside the same kernel without it.
 
+#![allow(clippy::precedence, reason = "expected values read as the documents write them")]
+
 mod assembled;
 use amdgpu_interp::{Fault, Isa, Options, Order};
 use assembled::{Source, assemble, execute};

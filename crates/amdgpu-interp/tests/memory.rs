@@ -1,5 +1,7 @@
 //! Loads, stores, atomics, lanes that read one another, and matrix instructions as kernels use them.
 
+#![allow(clippy::precedence, reason = "expected values read as the documents write them")]
+
 mod assembled;
 use amdgpu_interp::{Isa, Options};
 use assembled::{Source, assemble, execute};

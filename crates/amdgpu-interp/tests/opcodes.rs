@@ -1,6 +1,8 @@
 //! Every instruction that the interpreter accepts, assembled by llvm-mc-19 and run on edge values; what is expected is written here, from the ISA
 //! documents, without the interpreter's own functions.
 
+#![allow(clippy::precedence, reason = "expected values read as the documents write them")]
+
 mod assembled;
 use amdgpu_interp::{Isa, Options};
 use assembled::{Source, assemble, execute};
@@ -127,7 +129,6 @@ fn pick(a: u32, b: u32, less: bool) -> u32 {
 }
 
 fn vector_cases() -> Vec<Case> {
-    let same = |n: &str| n.to_owned();
     let mut all = vec![
         plain("v_mov_b32", 1, |a, _, _| a),
         plain("v_not_b32", 1, |a, _, _| !a),
@@ -357,18 +358,13 @@ fn vector_cases() -> Vec<Case> {
             [FILL[0] & !0xff | ((w[0] as i32 >> 24) as u32).wrapping_add(w[1]) & 0xff, FILL[1], 0]
         }),
         case("v_accvgpr_write_b32 a3, v4\n s_nop 1\n v_accvgpr_read_b32 v8, a3", "", |w| [w[0], FILL[1], 0]),
-        case("v_dual_placeholder", "v_dual_mov_b32 v8, v4 :: v_dual_add_f32 v9, v5, v6", |w| [w[0], (f(w[1]) + f(w[2])).to_bits(), 0]),
+        case("", "v_dual_mov_b32 v8, v4 :: v_dual_add_f32 v9, v5, v6", |w| [w[0], (f(w[1]) + f(w[2])).to_bits(), 0]),
         case("", "v_dual_mul_f32 v8, v4, v5 :: v_dual_mov_b32 v9, v7", |w| [(f(w[0]) * f(w[1])).to_bits(), w[3], 0]),
         case("", "v_dual_cndmask_b32 v8, v4, v5 :: v_dual_and_b32 v9, v6, v7", |w| [w[0], w[2] & w[3], 0]),
     ];
-    all.retain_mut(|c| {
-        if c.gfx9 == "v_dual_placeholder" {
-            c.gfx9.clear();
-        }
-        true
-    });
     // float64
-    let doubles: [(&str, &str, fn(f64, f64) -> f64); 9] = [
+    type OnDoubles = fn(f64, f64) -> f64;
+    let doubles: [(&str, &str, OnDoubles); 9] = [
         ("v_add_f64", "v[8:9], v[4:5], v[6:7]", |a, b| a + b),
         ("v_mul_f64", "v[8:9], v[4:5], v[6:7]", |a, b| a * b),
         ("v_fma_f64", "v[8:9], v[4:5], v[6:7], -v[4:5]", |a, b| a.mul_add(b, -a)),
@@ -605,7 +601,6 @@ fn vector_cases() -> Vec<Case> {
         };
         all.push(case(&format!("{name} v8, v4, v5"), "", move |w| [op(w), FILL[1], 0]));
     }
-    let _ = same;
     all
 }
 
@@ -670,7 +665,6 @@ fn scalar_cases() -> Vec<Case> {
             push(a, b, Box::new(move |w| [S[0], S[1], f(w).into()]));
         }};
     }
-    let nonzero = |r: u32| (r, r != 0);
     one!("s_mov_b32", |a| (a, false));
     one!("s_not_b32", |a| (!a, !a != 0));
     one!("s_brev_b32", |a| ((0..32).fold(0, |r, i| r | (a >> i & 1) << (31 - i)), false));
@@ -897,13 +891,12 @@ fn scalar_cases() -> Vec<Case> {
         let text = format!("s_cmp_lt_u32 s8, s9\n {branch} 1\n s_mov_b32 s12, s8\n s_nop 0");
         push(&text, &text, Box::new(move |w| [if taken(w[0] < w[1]) { S[0] } else { w[0] }, S[1], u32::from(w[0] < w[1])]));
     }
-    for (set, branch, taken) in [("vcc", "s_cbranch_vccz", true), ("vcc", "s_cbranch_vccnz", false)] {
+    for (branch, taken) in [("s_cbranch_vccz", true), ("s_cbranch_vccnz", false)] {
         let text = |reg: &str, kind: &str| {
             format!(
                 "s_cmp_lt_u32 s8, s9\n s_cselect_{kind} {reg}, -1, 0\n s_cmp_eq_u32 s8, s8\n {branch} 1\n s_mov_b32 s12, s8\n s_cmp_lg_u32 s8, s8"
             )
         };
-        let _ = set;
         push(&text("vcc", "b64"), &text("vcc_lo", "b32"), Box::new(move |w| [if (w[0] >= w[1]) == taken { S[0] } else { w[0] }, S[1], 0]));
     }
     for (branch, taken) in [("s_cbranch_execz", false), ("s_cbranch_execnz", true)] {
@@ -911,7 +904,6 @@ fn scalar_cases() -> Vec<Case> {
         push(&text, &text, Box::new(move |w| [if taken { S[0] } else { w[0] }, S[1], 0]));
     }
     push("v_readfirstlane_b32 s12, v0\n s_nop 4", "v_readfirstlane_b32 s12, v0", Box::new(|_| [0, S[1], 0]));
-    let _ = nonzero;
     all
 }
 

@@ -1,12 +1,15 @@
-//! How fast it is. `cargo test --release -p warpwave-amdgpu-interp --test speed -- --ignored --nocapture`
+//! How fast it is. `cargo run --release -p warpwave-amdgpu-interp --example speed`
 
+#![allow(clippy::precedence, reason = "expected values read as the documents write them")]
+
+#[path = "../tests/assembled/mod.rs"]
 mod assembled;
 use amdgpu_interp::{Isa, Launch, Memory, Options, run};
 use assembled::{Source, assemble};
 use std::time::Instant;
 
 /// A loop around some instructions, on one core; prints wave-instructions and multiply-adds a second.
-fn measure(isa: Isa, name: &str, body: &str, times: u32) -> (f64, f64) {
+fn measure(isa: Isa, name: &str, body: &str, times: u32) {
     let text = format!(
         "v_mov_b32 v8, 1.0\n v_mov_b32 v9, 2.0\n v_mov_b32 v10, 0\n v_mov_b32 v11, 0\n s_mov_b32 s8, {times}\n1:\n {body}\n s_sub_u32 s8, s8, 1\n s_cmp_lg_u32 s8, 0\n s_cbranch_scc1 1b"
     );
@@ -26,12 +29,9 @@ fn measure(isa: Isa, name: &str, body: &str, times: u32) -> (f64, f64) {
     let seconds = start.elapsed().as_secs_f64();
     let (instructions, macs) = (counts.instructions as f64 / seconds / 1e6, counts.matrix_macs as f64 / seconds / 1e9);
     println!("{isa} {name}: {instructions:.1} M wave-instructions/s, {macs:.2} GMAC/s");
-    (instructions, macs)
 }
 
-#[test]
-#[ignore = "a measurement"]
-fn speed() {
+fn main() {
     let rows = "v_fma_f32 v10, v8, v9, v10\n v_add_f32 v11, v10, v8\n v_mul_f32 v12, v11, v9\n v_max_f32 v13, v12, v10\n v_lshlrev_b32 v14, 2, v0\n v_and_b32 v15, v14, v0\n \
                 v_cndmask_b32 v16, v10, v11, vcc\n v_mov_b32 v17, v16\n v_xor_b32 v18, v17, v15\n v_exp_f32 v19, v9\n s_and_b32 s9, s8, 7\n s_lshl_b32 s10, s9, 2";
     for isa in Isa::ALL {
