@@ -73,8 +73,9 @@ fn unbundle(bytes: &[u8]) -> Result<&[u8], LoadError> {
     let mut at = 8;
     for _ in 0..word(0)? {
         let (offset, size, name) = (word(at)? as usize, word(at + 8)? as usize, word(at + 16)? as usize);
-        let triple = rest.get(at + 24..at + 24 + name).map(String::from_utf8_lossy).unwrap_or_default();
-        at += 24 + name;
+        let end = name.checked_add(at + 24).filter(|&end| end <= rest.len()).ok_or_else(|| not("the bundle is cut off"))?;
+        let triple = String::from_utf8_lossy(&rest[at + 24..end]);
+        at = end;
         if size > 0 && Isa::ALL.iter().any(|i| triple.ends_with(i.name())) {
             return offset.checked_add(size).and_then(|end| bytes.get(offset..end)).ok_or_else(|| not("the bundle is cut off"));
         }
@@ -174,8 +175,8 @@ fn kernel(file: &Elf<'_>, meta: &Value, index: &HashMap<u64, usize>, isa: Isa) -
     let bad = |what: &str| LoadError::Kernel { kernel: name.clone(), what: what.into() };
     let kd = file.symbols().find(|s| s.name() == Ok(&symbol)).ok_or_else(|| bad("no descriptor"))?;
     let section = file.section_by_index(kd.section_index().ok_or_else(|| bad("no descriptor"))?).map_err(not)?;
-    let at = (kd.address() - section.address()) as usize;
-    let d = section.data().map_err(not)?.get(at..at + 64).ok_or_else(|| bad("its descriptor is cut off"))?;
+    let at = kd.address().checked_sub(section.address()).and_then(|at| usize::try_from(at).ok()).filter(|at| *at < usize::MAX - 64);
+    let d = at.and_then(|at| section.data().ok()?.get(at..at + 64)).ok_or_else(|| bad("its descriptor is cut off"))?;
     let word = |i: usize| u32::from_le_bytes([d[i], d[i + 1], d[i + 2], d[i + 3]]);
     let offset = i64::from_le_bytes(d[16..24].try_into().unwrap_or_default());
     let entry = *index.get(&(kd.address().wrapping_add_signed(offset))).ok_or_else(|| bad("its entry is no instruction"))?;
@@ -238,4 +239,20 @@ fn decode(text: &str, isa: Isa) -> Result<(Vec<Inst>, HashMap<u64, usize>), Load
         code.push(inst);
     }
     Ok((code, index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_code_object_is_an_error() {
+        let bundle = |entries: u64, name: u64| {
+            [&b"__CLANG_OFFLOAD_BUNDLE__"[..], &entries.to_le_bytes(), &[0; 16], &name.to_le_bytes(), b"hipv4-gfx942"].concat()
+        };
+        let elf = [&b"\x7fELF\x02\x01\x01"[..], &[0; 57]].concat();
+        for bytes in [Vec::new(), b"text".to_vec(), elf, bundle(1, 12), bundle(u64::MAX, 12), bundle(1, u64::MAX)] {
+            assert!(matches!(CodeObject::load(&bytes), Err(LoadError::NotACodeObject(_))), "{bytes:?}");
+        }
+    }
 }

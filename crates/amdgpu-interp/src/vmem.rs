@@ -423,8 +423,8 @@ fn swizzle(text: &str) -> Result<Box<dyn Fn(usize) -> usize + Send + Sync>, Stri
         let number = |i: usize| parts.get(i).and_then(|p| p.parse::<usize>().ok()).ok_or_else(|| format!("`{text}`"));
         return match parts[0] {
             "SWAP" => Ok(bitmask(31, 0, number(1)?)),
-            "REVERSE" => Ok(bitmask(31, 0, number(1)? - 1)),
-            "BROADCAST" => Ok(bitmask(32 - number(1)?, number(2)?, 0)),
+            "REVERSE" => Ok(bitmask(31, 0, number(1)?.saturating_sub(1))),
+            "BROADCAST" => Ok(bitmask(32usize.saturating_sub(number(1)?), number(2)?, 0)),
             "QUAD_PERM" => {
                 let p = [number(1)?, number(2)?, number(3)?, number(4)?];
                 Ok(Box::new(move |lane| lane & !3 | p[lane & 3]))
