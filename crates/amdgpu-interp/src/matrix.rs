@@ -46,7 +46,7 @@ pub struct Place {
 }
 
 impl Shape {
-    /// Where A[i][k] lies; B[k][j] lies where A[j][k] does. In WMMA lanes from 16 on hold the same again.
+    /// Where element (i, k) of A lies; (k, j) of B lies where (j, k) of A does. In WMMA lanes from 16 on hold the same again.
     pub fn a(&self, i: usize, k: usize) -> Place {
         if self.wave == 32 {
             return Place { lane: i, element: k };
@@ -55,7 +55,7 @@ impl Shape {
         Place { lane: i + self.m * (k / each), element: k % each }
     }
 
-    /// Where D[i][j] lies, and C[i][j].
+    /// Where element (i, j) of D lies, and of C.
     pub fn d(&self, i: usize, j: usize) -> Place {
         if self.wave == 32 {
             return Place { lane: j + 16 * (i % 2), element: i / 2 };
