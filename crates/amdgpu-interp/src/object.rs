@@ -34,6 +34,7 @@ pub struct Kernel {
     pub(crate) rsrc: [u32; 2],
     pub(crate) properties: u16,
     pub(crate) preload: u16,
+    pub(crate) dynamic_stack: bool,
 }
 
 /// An argument that the runtime fills.
@@ -51,6 +52,8 @@ pub struct CodeObject {
     pub(crate) code: Vec<Inst>,
     /// Vector registers that its instructions name: one more than the last.
     pub(crate) registers: usize,
+    /// The place of each instruction by its address.
+    pub(crate) index: HashMap<u64, usize>,
 }
 
 impl std::fmt::Debug for CodeObject {
@@ -129,7 +132,7 @@ impl CodeObject {
             kernels.push(kernel(&file, k, &index, isa)?);
         }
         let registers = code.iter().flat_map(|i| i.uses.iter()).filter(|u| u.vector).map(|u| usize::from(u.first + u.count)).fold(1, usize::max);
-        Ok(CodeObject { isa, kernels, code, registers })
+        Ok(CodeObject { isa, kernels, code, registers, index })
     }
 
     /// What it is for.
@@ -201,6 +204,7 @@ fn kernel(file: &Elf<'_>, meta: &Value, index: &HashMap<u64, usize>, isa: Isa) -
         rsrc: [word(48), word(52)],
         properties: u16::from_le_bytes([d[56], d[57]]),
         preload: u16::from_le_bytes([d[58], d[59]]),
+        dynamic_stack: field(meta, ".uses_dynamic_stack").and_then(Value::as_bool).unwrap_or(false),
         name: name.clone(),
     };
     // FLOAT_ROUND_MODE_* nearest even, FLOAT_DENORM_MODE_* none flushed
@@ -231,7 +235,7 @@ fn decode(text: &str, isa: Isa) -> Result<(Vec<Inst>, HashMap<u64, usize>), Load
         let unknown = |what: String| LoadError::Unknown { pc, text: text.to_owned(), what };
         let compiled = match text.split_once(" :: ") {
             Some((x, y)) => op::compile_dual(&Line::parse(x), &Line::parse(y), isa),
-            None => op::compile(&Line::parse(text), isa, &|offset| index.get(&(pc + 4).wrapping_add_signed(offset)).copied()),
+            None => op::compile(&Line::parse(text), isa, pc, &|offset| index.get(&(pc + 4).wrapping_add_signed(offset)).copied()),
         };
         let mut inst = compiled.map_err(unknown)?;
         inst.pc = pc;

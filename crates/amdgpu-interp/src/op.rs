@@ -54,10 +54,10 @@ fn flows(line: &Line) -> Vec<(u16, Box<[u16]>)> {
     (0..*count).filter(|_| !packed).map(|i| (to + i, if i == 0 { first.clone() } else { all.clone() })).collect()
 }
 
-/// Compiles one instruction. `target`: the place of an instruction so many bytes behind this one.
-pub(crate) fn compile(line: &Line, isa: Isa, target: &dyn Fn(i64) -> Option<usize>) -> Result<Inst, String> {
+/// Compiles one instruction at an address. `target`: the place of an instruction so many bytes behind this one.
+pub(crate) fn compile(line: &Line, isa: Isa, pc: u64, target: &dyn Fn(i64) -> Option<usize>) -> Result<Inst, String> {
     let name = line.mnemonic.as_str();
-    let (exec, class) = if let Some(e) = salu::compile(line, target)? {
+    let (exec, class) = if let Some(e) = salu::compile(line, pc, target)? {
         (e, Class::Scalar)
     } else if let Some(e) = vmem::compile(line, isa)? {
         (e, Class::Memory)
@@ -76,7 +76,11 @@ pub(crate) fn compile(line: &Line, isa: Isa, target: &dyn Fn(i64) -> Option<usiz
         all.push(Use { vector: false, first: VCC, count: 2 });
     }
     // a choice between two values is known where the chosen one is; what reads a lane of another, or its own old value, is left out too
-    let chosen = name.starts_with("v_cndmask") || line.encoding == "dpp" || name.contains("lane") || name.starts_with("v_swap");
+    let chosen = name.starts_with("v_cndmask")
+        || line.encoding == "dpp"
+        || name.contains("lane")
+        || name.starts_with("v_swap")
+        || name.starts_with("v_movrel");
     let flows = if class == Class::Vector && !chosen { flows(line) } else { Vec::new() };
     Ok(Inst { exec, class, uses: all.into(), flows: flows.into(), pc: 0, text: "".into() })
 }
@@ -90,7 +94,7 @@ pub(crate) fn compile_dual(x: &Line, y: &Line, isa: Isa) -> Result<Inst, String>
         if base == "cndmask_b32" {
             args.push(Arg { operand: Operand::Scalar(VCC, 1), neg: false, abs: false, sext: false });
         }
-        compile(&l.renamed(&format!("v_{base}"), args), isa, &none)
+        compile(&l.renamed(&format!("v_{base}"), args), isa, 0, &none)
     };
     let (a, b) = (single(x)?, single(y)?);
     let Some(Operand::Vector(to, 1)) = x.args.first().map(|a| &a.operand) else { return Err("no destination".into()) };

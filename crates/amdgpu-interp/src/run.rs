@@ -206,11 +206,13 @@ impl Job<'_> {
             }
             next += count;
         };
-        if k.scratch > 0 {
-            return Err("the kernel uses private memory, which is not provided".into());
+        if k.scratch > 0 || k.dynamic_stack {
+            // called functions whose frames the compiler did not count
+            w.private_bytes = k.scratch + if k.dynamic_stack { 16 << 10 } else { 0 };
+            w.private = vec![0xd5; (w.private_bytes * k.wave) as usize];
         }
         // by the bits of KERNEL_CODE_PROPERTIES: private segment buffer, dispatch packet, queue, arguments, dispatch id, flat scratch, its size.
-        // Without private memory nothing reads those of it; queue and dispatch id are null.
+        // A wave's private memory begins at offset 0 of nothing; queue and dispatch id are null.
         for (bit, count, value) in [(0, 4, 0), (1, 2, self.packet), (2, 2, 0), (3, 2, self.kernarg), (4, 2, 0), (5, 2, 0), (6, 1, 0)] {
             if k.properties >> bit & 1 == 1 {
                 take(count, value, &mut w);
@@ -226,6 +228,10 @@ impl Job<'_> {
             if k.rsrc[1] >> (7 + i) & 1 == 1 {
                 take(g);
             }
+        }
+        // where the wave's private memory begins
+        if k.rsrc[1] & 1 == 1 {
+            take(0);
         }
         Ok(w)
     }
@@ -328,6 +334,7 @@ impl Job<'_> {
             match (inst.exec)(w, env).map_err(fail)? {
                 Flow::Next => w.next = at + 1,
                 Flow::Jump(to) => w.next = to,
+                Flow::Call(to) => w.next = *self.code.index.get(&to).ok_or_else(|| fail(format!("goes to {to:#x}, which is no instruction")))?,
                 Flow::Barrier => {
                     w.next = at + 1;
                     return Ok(Flow::Barrier);

@@ -2,7 +2,7 @@
 
 use crate::op::{Compiled, Exec};
 use crate::text::{Arg, EXEC, Line, Operand};
-use crate::wave::{Flow, Kind, LGKM, STORE, Src, Src64, VM, Wave};
+use crate::wave::{Flow, Kind, LGKM, PRIVATE, SHARED, STORE, Src, Src64, VM, Wave};
 
 /// Where a scalar result goes.
 #[derive(Clone, Copy)]
@@ -213,7 +213,7 @@ fn wait(all: Vec<(u8, u32)>) -> Exec {
     })
 }
 
-pub(crate) fn compile(line: &Line, target: &dyn Fn(i64) -> Option<usize>) -> Compiled {
+pub(crate) fn compile(line: &Line, pc: u64, target: &dyn Fn(i64) -> Option<usize>) -> Compiled {
     let Some(name) = line.mnemonic.strip_prefix("s_") else { return Ok(None) };
     let carry = |x: u64| (x as u32, Some(x >> 32 != 0));
     match name {
@@ -388,6 +388,25 @@ pub(crate) fn compile(line: &Line, target: &dyn Fn(i64) -> Option<usize>) -> Com
         "cbranch_vccnz" => branch(line, target, |w| w.vcc() != 0),
         "cbranch_execz" => branch(line, target, |w| w.exec() == 0),
         "cbranch_execnz" => branch(line, target, |w| w.exec() != 0),
+        "getpc_b64" => {
+            let d = dst(arg(line, 0)?)?;
+            Ok(Some(Box::new(move |w, _| {
+                d.put(w, pc + 4);
+                Ok(Flow::Next)
+            })))
+        }
+        "setpc_b64" => {
+            let a = src64(line, 0)?;
+            Ok(Some(Box::new(move |w, _| Ok(Flow::Call(a.uniform(w))))))
+        }
+        "swappc_b64" => {
+            let (d, a) = (dst(arg(line, 0)?)?, src64(line, 1)?);
+            Ok(Some(Box::new(move |w, _| {
+                let to = a.uniform(w);
+                d.put(w, pc + 4);
+                Ok(Flow::Call(to))
+            })))
+        }
         "barrier" => Ok(Some(Box::new(|_, _| Ok(Flow::Barrier)))),
         "endpgm" => Ok(Some(Box::new(|_, _| Ok(Flow::End)))),
         "waitcnt" => Ok(Some(wait(waits(line.take("words").unwrap_or_default())?))),
@@ -399,6 +418,21 @@ pub(crate) fn compile(line: &Line, target: &dyn Fn(i64) -> Option<usize>) -> Com
         "waitcnt_depctr" | "delay_alu" => {
             line.take("words");
             nothing()
+        }
+        // SH_MEM_BASES: the upper 16 bits of the addresses that mean private and shared memory
+        "getreg_b32" => {
+            let words = line.take("words").unwrap_or_default();
+            let (to, register) = words.split_once(", ").ok_or("operands")?;
+            let d = dst(&crate::text::arg(to))?;
+            let value = match register {
+                "hwreg(HW_REG_SH_MEM_BASES, 0, 16)" => PRIVATE >> 16,
+                "hwreg(HW_REG_SH_MEM_BASES, 16, 16)" => SHARED >> 16,
+                _ => return Err(format!("`{register}`")),
+            };
+            Ok(Some(Box::new(move |w, _| {
+                d.put(w, value.into());
+                Ok(Flow::Next)
+            })))
         }
         "sendmsg" if line.take("words") == Some("sendmsg(MSG_DEALLOC_VGPRS)") => nothing(),
         "nop" | "clause" | "sleep" | "setprio" | "set_inst_prefetch_distance" | "icache_inv" => nothing(),

@@ -40,6 +40,7 @@ pub(crate) struct Line {
     mods: Vec<(String, String, Cell<bool>)>,
 }
 
+pub(crate) const FLAT_SCRATCH: u16 = 102;
 pub(crate) const VCC: u16 = 106;
 pub(crate) const M0: u16 = 124;
 pub(crate) const EXEC: u16 = 126;
@@ -65,6 +66,9 @@ fn operand(s: &str) -> Operand {
         "exec" => return Operand::Scalar(EXEC, 2),
         "exec_lo" => return Operand::Scalar(EXEC, 1),
         "exec_hi" => return Operand::Scalar(EXEC + 1, 1),
+        "flat_scratch" => return Operand::Scalar(FLAT_SCRATCH, 2),
+        "flat_scratch_lo" => return Operand::Scalar(FLAT_SCRATCH, 1),
+        "flat_scratch_hi" => return Operand::Scalar(FLAT_SCRATCH + 1, 1),
         "m0" => return Operand::Scalar(M0, 1),
         "null" => return Operand::Null,
         "off" => return Operand::Off,
@@ -89,7 +93,7 @@ fn operand(s: &str) -> Operand {
     word()
 }
 
-fn arg(s: &str) -> Arg {
+pub(crate) fn arg(s: &str) -> Arg {
     let mut a = Arg { operand: Operand::Off, neg: false, abs: false, sext: false };
     let mut s = s.trim();
     if let Some(inner) = s.strip_prefix("sext(").and_then(|s| s.strip_suffix(')')) {

@@ -2,7 +2,7 @@
 
 use crate::Isa;
 use crate::op::Compiled;
-use crate::text::{Arg, Line, Operand};
+use crate::text::{Arg, Line, M0, Operand};
 use crate::wave::{Dpp, Flow, Kind, LANES, Lanes, Src, Src64, Wave};
 use half::f16;
 use std::array::from_fn;
@@ -820,6 +820,25 @@ pub(crate) fn compile(line: &Line, isa: Isa) -> Compiled {
                 Ok(Flow::Next)
             })))
         }
+        // M0 counts registers
+        "movreld_b32" | "movrels_b32" => {
+            let (to, from, writes) = (vector(arg(line, 0)?, 1)?, Src::new(arg(line, 1)?, b)?, op == "movreld_b32");
+            let first = if writes { to } else { vector(arg(line, 1)?, 1)? };
+            Ok(Some(Box::new(move |w, _| {
+                let at = usize::from(first) + w.s[M0 as usize] as usize;
+                if at >= w.v.len().min(256) {
+                    return Err(format!("v{at} by M0, beyond those that the code names"));
+                }
+                if writes {
+                    let x = from.lanes(w);
+                    w.put(at as u16, &x);
+                } else {
+                    let x = w.v[at];
+                    w.put(to, &x);
+                }
+                Ok(Flow::Next)
+            })))
+        }
         "swap_b32" => {
             let (a, c) = (vector(arg(line, 0)?, 1)?, vector(arg(line, 1)?, 1)?);
             Ok(Some(Box::new(move |w, _| {
@@ -847,6 +866,10 @@ pub(crate) fn compile(line: &Line, isa: Isa) -> Compiled {
         "cvt_f32_ubyte3" => one(line, isa, Type::F32, b, |a| ((a >> 24) as f32).to_bits()),
         "cvt_f32_f16" => one(line, isa, Type::F32, Kind::F16, |a| f32::from(f16::from_bits(a as u16)).to_bits()),
         "cvt_f16_f32" => one(line, isa, Type::Half, Kind::F32, |a| f16::from_f32(f32::from_bits(a)).to_bits().into()),
+        "cvt_f16_i16" => one(line, isa, Type::Half, b, |a| f16::from_f32(f32::from(a as i16)).to_bits().into()),
+        "cvt_f16_u16" => one(line, isa, Type::Half, b, |a| f16::from_f32(f32::from(a as u16)).to_bits().into()),
+        "cvt_i16_f16" => one(line, isa, Type::Half, Kind::F16, |a| (f16::from_bits(a as u16).to_f32() as i16 as u16).into()),
+        "cvt_u16_f16" => one(line, isa, Type::Half, Kind::F16, |a| (f16::from_bits(a as u16).to_f32() as u16).into()),
         "cvt_pkrtz_f16_f32" | "cvt_pk_rtz_f16_f32" => {
             two(line, isa, Type::Bits, Kind::F32, |a, c| u32::from(toward_zero(f32::from_bits(a))) | u32::from(toward_zero(f32::from_bits(c))) << 16)
         }
@@ -939,6 +962,10 @@ pub(crate) fn compile(line: &Line, isa: Isa) -> Compiled {
                 Ok(Flow::Next)
             })))
         }
+        "mad_f32" | "madmk_f32" | "madak_f32" => three(line, isa, Type::F32, Kind::F32, |x, y, z| {
+            let f = |x| flush(f32::from_bits(x));
+            result(flush(flush(f(x) * f(y)) + f(z)), &[x, y, z])
+        }),
         "fmaak_f32" | "fmamk_f32" => {
             let mut o = operands(line, isa, Type::F32, &[Kind::F32; 3])?;
             let (third, second, x) = (o.src.remove(2), o.src.remove(1), o.src.remove(0));
@@ -1161,9 +1188,6 @@ pub(crate) fn compile(line: &Line, isa: Isa) -> Compiled {
             let x = Src::new(arg(line, 1)?, b)?;
             Ok(Some(Box::new(move |w, _| {
                 let lane = first_lane(w);
-                if let Some(r) = x.vector() {
-                    w.need(r, 1 << lane)?;
-                }
                 w.s[to as usize] = x.lanes(w)[lane];
                 Ok(Flow::Next)
             })))
@@ -1173,7 +1197,7 @@ pub(crate) fn compile(line: &Line, isa: Isa) -> Compiled {
             let (x, lane) = (vector(arg(line, 1)?, 1)?, Src::new(arg(line, 2)?, b)?);
             Ok(Some(Box::new(move |w, _| {
                 let lane = lane.uniform(w) as usize & if w.full == u64::MAX { 63 } else { 31 };
-                w.need(x, 1 << lane)?;
+                // what a scalar register holds is not followed: compilers save ones that hold nothing yet in lanes
                 w.s[to as usize] = w.v[x as usize][lane];
                 Ok(Flow::Next)
             })))

@@ -3,7 +3,7 @@
 use crate::Isa;
 use crate::op::{Compiled, Exec};
 use crate::text::{Arg, Line, Operand};
-use crate::wave::{Env, Flow, LANES, LGKM, STORE, Src, Src64, Trap, VM, Wave};
+use crate::wave::{Env, Flow, Kind, LANES, LGKM, PRIVATE, SHARED, STORE, Src, Src64, Trap, VM, Wave};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 fn arg(line: &Line, i: usize) -> Result<&Arg, String> {
@@ -165,7 +165,65 @@ fn count(env: &mut Env<'_>, lanes: u64, each: u64) {
     env.counts.global_bytes += each * u64::from(lanes.count_ones());
 }
 
-fn load(line: &Line, s: Shape, kinds: &'static [u8]) -> Compiled {
+/// Where a lane's access goes.
+enum Place {
+    Memory(*mut u8),
+    Private(u32),
+    Shared(u32),
+}
+
+/// `generic`: the address may mean shared or private memory.
+fn place(env: &mut Env<'_>, address: u64, bytes: u64, generic: bool) -> Result<Place, Trap> {
+    match (address >> 32) as u32 {
+        SHARED if generic => Ok(Place::Shared(address as u32)),
+        PRIVATE if generic => Ok(Place::Private(address as u32)),
+        _ => env.reach(address, bytes).map(Place::Memory),
+    }
+}
+
+/// Reads a lane's registers from where they lie.
+fn fetch(w: &mut Wave, env: &mut Env<'_>, at: &Place, s: Shape, to: u16, lane: usize) -> Result<(), Trap> {
+    let mut bytes = [0; 16];
+    let total = s.total() as usize;
+    match *at {
+        Place::Memory(p) => {
+            for r in 0..s.registers {
+                // SAFETY: `reach` has found the bytes in an allocation, and none is freed while a launch runs
+                let x = unsafe { read(p.add(4 * r as usize), s.bytes) };
+                s.put(w, to + r, lane, x);
+            }
+            return Ok(());
+        }
+        Place::Private(offset) => bytes[..total].copy_from_slice(w.private(lane, offset, total)?),
+        Place::Shared(offset) => env.lds.load(offset, &mut bytes[..total], w.number)?,
+    }
+    for r in 0..s.registers {
+        let i = 4 * r as usize;
+        s.put(w, to + r, lane, u32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]));
+    }
+    Ok(())
+}
+
+/// Writes a lane's registers to where they belong.
+fn keep(w: &mut Wave, env: &mut Env<'_>, at: &Place, s: Shape, from: u16, lane: usize) -> Result<(), Trap> {
+    let mut bytes = [0; 16];
+    for r in 0..s.registers {
+        let x = s.get(w, from + r, lane);
+        if let Place::Memory(p) = *at {
+            // SAFETY: as in `fetch`
+            unsafe { write(p.add(4 * r as usize), x, s.bytes) };
+        }
+        bytes[4 * r as usize..4 * r as usize + 4].copy_from_slice(&x.to_le_bytes());
+    }
+    let data = &bytes[..s.total() as usize];
+    match *at {
+        Place::Memory(_) => Ok(()),
+        Place::Private(offset) => w.private(lane, offset, data.len()).map(|to| to.copy_from_slice(data)),
+        Place::Shared(offset) => env.lds.store(offset, data, w.number),
+    }
+}
+
+fn load(line: &Line, s: Shape, kinds: &'static [u8], generic: bool) -> Compiled {
     let (to, n) = vector(line, 0)?;
     if n != s.registers {
         return Err(format!("{n} registers for {} bytes", s.total()));
@@ -178,12 +236,8 @@ fn load(line: &Line, s: Shape, kinds: &'static [u8]) -> Compiled {
         // the address may lie in the registers that are loaded
         let at: [u64; LANES] = std::array::from_fn(|i| address.get(w, base, i));
         for lane in each(exec) {
-            let p = env.reach(at[lane], s.total()).map_err(|e| format!("lane {lane} reads {e}"))?;
-            for r in 0..s.registers {
-                // SAFETY: `reach` has found the bytes in an allocation, and none is freed while a launch runs
-                let x = unsafe { read(p.add(4 * r as usize), s.bytes) };
-                s.put(w, to + r, lane, x);
-            }
+            let at = place(env, at[lane], s.total(), generic).map_err(|e| format!("lane {lane} reads {e}"))?;
+            fetch(w, env, &at, s, to, lane)?;
         }
         count(env, exec, s.total());
         for &k in kinds {
@@ -193,7 +247,7 @@ fn load(line: &Line, s: Shape, kinds: &'static [u8]) -> Compiled {
     })))
 }
 
-fn store(line: &Line, s: Shape, kinds: &'static [u8]) -> Compiled {
+fn store(line: &Line, s: Shape, kinds: &'static [u8], generic: bool) -> Compiled {
     let address = Address::of(line, 0)?;
     let (from, n) = vector(line, 1)?;
     if n != s.registers {
@@ -203,18 +257,64 @@ fn store(line: &Line, s: Shape, kinds: &'static [u8]) -> Compiled {
     Ok(Some(Box::new(move |w, env| {
         address.known(w)?;
         let (exec, base) = (w.exec(), address.base.as_ref().map_or(0, |b| b.uniform(w)));
-        (from..from + s.registers).try_for_each(|r| w.need(r, exec))?;
+        // a private value may be none yet; memory that others see holds what was written
+        if !generic {
+            (from..from + s.registers).try_for_each(|r| w.need(r, exec))?;
+        }
         for lane in each(exec) {
-            let p = env.reach(address.get(w, base, lane), s.total()).map_err(|e| format!("lane {lane} writes {e}"))?;
-            for r in 0..s.registers {
-                // SAFETY: as in `load`
-                unsafe { write(p.add(4 * r as usize), s.get(w, from + r, lane), s.bytes) };
-            }
+            let at = place(env, address.get(w, base, lane), s.total(), generic).map_err(|e| format!("lane {lane} writes {e}"))?;
+            keep(w, env, &at, s, from, lane)?;
         }
         count(env, exec, s.total());
         for &k in kinds {
             w.issue(k, 0, 0);
         }
+        Ok(Flow::Next)
+    })))
+}
+
+/// Private memory by name: `scratch_load v1, v2, s33 offset:4` of gfx942 and gfx11, `buffer_load v1, v2, s[0:3], s33 offen offset:4` of gfx90a, whose
+/// scalar offsets count the bytes of all lanes.
+fn private(line: &Line, s: Shape, loads: bool, buffer: bool, kind: u8) -> Compiled {
+    let (data, at, scalar) = if buffer {
+        (0, 1, 3)
+    } else if loads {
+        (0, 1, 2)
+    } else {
+        (1, 0, 2)
+    };
+    let (register, n) = vector(line, data)?;
+    if n != s.registers {
+        return Err(format!("{n} registers for {} bytes", s.total()));
+    }
+    let offen = buffer && line.take("offen").is_some();
+    let by = match arg(line, at)?.operand {
+        Operand::Vector(r, 1) if !buffer || offen => Some(r),
+        Operand::Off if !offen => None,
+        ref o => return Err(format!("address {o:?}")),
+    };
+    let base = match arg(line, scalar)?.operand {
+        Operand::Off => None,
+        _ => Some(Src::new(arg(line, scalar)?, Kind::B32)?),
+    };
+    let offset = line.number("offset")?.unwrap_or(0);
+    hints(line);
+    Ok(Some(Box::new(move |w, env| {
+        let exec = w.exec();
+        if let Some(r) = by {
+            w.need(r, exec)?;
+        }
+        let scalar = base.as_ref().map_or(0, |b| b.uniform(w)) / if buffer { LANES as u32 } else { 1 };
+        let at: [u32; LANES] = std::array::from_fn(|lane| by.map_or(0, |r| w.v[r as usize][lane]).wrapping_add(scalar).wrapping_add(offset as u32));
+        for lane in each(exec) {
+            let at = Place::Private(at[lane]);
+            if loads {
+                fetch(w, env, &at, s, register, lane)?;
+            } else {
+                keep(w, env, &at, s, register, lane)?;
+            }
+        }
+        w.issue(kind, register, if loads { s.registers } else { 0 });
         Ok(Flow::Next)
     })))
 }
@@ -536,16 +636,24 @@ pub(crate) fn compile(line: &Line, isa: Isa) -> Compiled {
         hints(line);
         return Ok(Some(Box::new(|_, _| Ok(Flow::Next))));
     }
+    for (prefix, buffer) in [("scratch_", false), ("buffer_", true)] {
+        let Some(rest) = name.strip_prefix(prefix).filter(|_| buffer == (isa == Isa::Gfx90a)) else { continue };
+        if let Some(s) = rest.strip_prefix("load_").and_then(shape) {
+            return private(line, s, true, buffer, VM);
+        }
+        if let Some(s) = rest.strip_prefix("store_").and_then(shape) {
+            return private(line, s, false, buffer, if isa.is_gfx11() { STORE } else { VM });
+        }
+    }
     for (prefix, both) in [("global_", false), ("flat_", true)] {
         let Some(rest) = name.strip_prefix(prefix) else { continue };
-        // an address of shared or private memory lies in no allocation: the access stops
         let (loads, writes): (&'static [u8], &'static [u8]) =
             if both { (&[VM, LGKM], if isa.is_gfx11() { &[STORE, LGKM] } else { &[VM, LGKM] }) } else { (vm, stores) };
         if let Some(s) = rest.strip_prefix("load_").and_then(shape) {
-            return load(line, s, loads);
+            return load(line, s, loads, both);
         }
         if let Some(s) = rest.strip_prefix("store_").and_then(shape) {
-            return store(line, s, writes);
+            return store(line, s, writes, both);
         }
         if let Some(f) = rest.strip_prefix("atomic_").and_then(atomic_of) {
             return atomic(line, f, VM);

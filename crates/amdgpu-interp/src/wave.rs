@@ -15,6 +15,8 @@ pub(crate) type Trap = String;
 pub(crate) enum Flow {
     Next,
     Jump(usize),
+    /// To the instruction of an address.
+    Call(u64),
     Barrier,
     End,
 }
@@ -83,7 +85,15 @@ pub(crate) struct Wave {
     pub(crate) number: usize,
     pub(crate) ended: bool,
     pub(crate) pending: Pending,
+    /// Private memory: so many bytes of each lane, one lane after the other.
+    pub(crate) private: Vec<u8>,
+    pub(crate) private_bytes: u32,
 }
+
+/// Upper halves of generic addresses that mean shared and private memory. Hardware has other values, which no program may know.
+/// Their lower 16 bits are 0, as where a register gives the upper 16 alone.
+pub(crate) const SHARED: u32 = 0xfff1_0000;
+pub(crate) const PRIVATE: u32 = 0xfff2_0000;
 
 impl Wave {
     /// `registers`: vector registers that any instruction names, those that accumulate behind the 256 others.
@@ -101,6 +111,8 @@ impl Wave {
             number,
             ended: false,
             pending,
+            private: Vec::new(),
+            private_bytes: 0,
         }
     }
 
@@ -132,6 +144,16 @@ impl Wave {
 
     pub(crate) fn set_mask(&mut self, r: u16, x: u64) {
         if self.full == u64::MAX { self.set_pair(r, x) } else { self.s[r as usize] = x as u32 }
+    }
+
+    /// Bytes of a lane's private memory.
+    pub(crate) fn private(&mut self, lane: usize, offset: u32, bytes: usize) -> Result<&mut [u8], Trap> {
+        let each = self.private_bytes as usize;
+        if offset as usize + bytes > each {
+            return Err(format!("lane {lane}: {bytes} bytes at {offset:#x} of private memory, which has {each}"));
+        }
+        let from = lane * each + offset as usize;
+        Ok(&mut self.private[from..from + bytes])
     }
 
     /// Writes the lanes that are on.
@@ -346,11 +368,6 @@ impl Src {
         self
     }
 
-    /// The vector register that is read.
-    pub(crate) fn vector(&self) -> Option<u16> {
-        if let Base::V(r) = self.base { Some(r) } else { None }
-    }
-
     /// The constant that it is.
     pub(crate) fn constant(&self) -> Option<u32> {
         if let Base::K(k) = self.base { Some(k) } else { None }
@@ -411,6 +428,8 @@ impl Src64 {
             Operand::Scalar(r, 2) => (Base::S(r), Base::S(r + 1)),
             Operand::Int(i) => (Base::K(i as u32), Base::K((i >> 32) as u32)),
             Operand::Float(x) => (Base::K(x.to_bits() as u32), Base::K((x.to_bits() >> 32) as u32)),
+            Operand::Word(ref word) if word == "src_shared_base" => (Base::K(0), Base::K(SHARED)),
+            Operand::Word(ref word) if word == "src_private_base" => (Base::K(0), Base::K(PRIVATE)),
             Operand::Literal(x) if float => (Base::K(0), Base::K(x)),
             Operand::Literal(x) => (Base::K(x), Base::K(0)),
             ref o => return Err(format!("operand {o:?} is no 64-bit source")),

@@ -152,7 +152,7 @@ fn a_wave_of_32_where_64_are_assumed() {
 #[test]
 fn what_is_not_known_is_refused() {
     for (isa, body) in [
-        (Isa::Gfx942, "s_getreg_b32 s4, hwreg(HW_REG_MODE)"),
+        (Isa::Gfx942, "s_getreg_b32 s4, hwreg(HW_REG_STATUS)"),
         (Isa::Gfx90a, "v_cvt_pkaccum_u8_f32 v1, v2, v3"),
         (Isa::Gfx1100, "v_dot4_u32_u8 v1, v2, v3, v4"),
     ] {

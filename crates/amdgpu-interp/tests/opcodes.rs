@@ -148,6 +148,10 @@ fn vector_cases() -> Vec<Case> {
         // gfx9 clears the upper half, gfx11 keeps it
         case("v_cvt_f16_f32 v8, v4", "", |w| [half::f16::from_f32(f(w[0])).to_bits().into(), FILL[1], 0]),
         case("", "v_cvt_f16_f32 v8, v4", |w| [0x1111_0000 | u32::from(half::f16::from_f32(f(w[0])).to_bits()), FILL[1], 0]),
+        plain("v_cvt_f16_i16|", 1, |a, _, _| half::f16::from_f64(f64::from(a as i16)).to_bits().into()),
+        plain("v_cvt_f16_u16|", 1, |a, _, _| half::f16::from_f64(f64::from(a as u16)).to_bits().into()),
+        plain("v_cvt_i16_f16|", 1, |a, _, _| u32::from(half::f16::from_bits(a as u16).to_f64() as i16 as u16)),
+        plain("v_cvt_u16_f16|", 1, |a, _, _| u32::from(half::f16::from_bits(a as u16).to_f64() as u16)),
         plain("v_cvt_pkrtz_f16_f32|v_cvt_pk_rtz_f16_f32", 2, |a, b, _| {
             let cut = |x: u32| {
                 // the float16 of the same sign that is nearest to 0 from the exact value
@@ -210,6 +214,9 @@ fn vector_cases() -> Vec<Case> {
         floats("v_fma_f32", 3, 0, f32::mul_add),
         case("v_fmac_f32 v8, v4, v5", "v_fmac_f32 v8, v4, v5", |w| [f(w[0]).mul_add(f(w[1]), f(FILL[0])).to_bits(), FILL[1], 0]),
         case("v_mac_f32 v8, v4, v5", "", |w| [flushed(flushed(flushed(f(w[0])) * flushed(f(w[1]))) + f(FILL[0])).to_bits(), FILL[1], 0]),
+        case("v_mad_f32 v8, v4, v5, -v6", "", |w| [flushed(flushed(flushed(f(w[0])) * flushed(f(w[1]))) - flushed(f(w[2]))).to_bits(), FILL[1], 0]),
+        case("v_madmk_f32 v8, v4, 0x40400000, v5", "", |w| [flushed(flushed(flushed(f(w[0])) * 3.0) + flushed(f(w[1]))).to_bits(), FILL[1], 0]),
+        case("v_madak_f32 v8, v4, v5, 0x40400000", "", |w| [flushed(flushed(flushed(f(w[0])) * flushed(f(w[1]))) + 3.0).to_bits(), FILL[1], 0]),
         case("v_fmaak_f32 v8, v4, v5, 0x40400000", "v_fmaak_f32 v8, v4, v5, 0x40400000", |w| [f(w[0]).mul_add(f(w[1]), 3.0).to_bits(), FILL[1], 0]),
         case("v_fmamk_f32 v8, v4, 0x40400000, v5", "v_fmamk_f32 v8, v4, 0x40400000, v5", |w| [f(w[0]).mul_add(3.0, f(w[1])).to_bits(), FILL[1], 0]),
         case("v_fma_f32 v8, -v4, |v5|, -|v6|", "v_fma_f32 v8, -v4, |v5|, -|v6|", |w| {
@@ -348,6 +355,8 @@ fn vector_cases() -> Vec<Case> {
             double(if n < 0 { x * 2f64.powi(n.max(-1000)) } else { x })
         }),
         case("v_cndmask_b32 v8, v4, v5, vcc", "v_cndmask_b32 v8, v4, v5, vcc_lo", |w| [w[0], FILL[1], 0]),
+        case("", "s_mov_b32 m0, 1\n v_movreld_b32 v8, v4", |w| [FILL[0], w[0], 0]),
+        case("", "s_mov_b32 m0, 2\n v_movrels_b32 v8, v4", |w| [w[2], FILL[1], 0]),
         case("v_swap_b32 v8, v4", "v_swap_b32 v8, v4", |w| [w[0], FILL[1], 0]),
         // operands that one lane shares with another
         case("v_mov_b32_dpp v8, v4 quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xf", "", |w| [w[0], FILL[1], 0]),
@@ -940,7 +949,8 @@ fn check(cases: &[Case], scalar: bool) {
         let lacks = |t: &str| {
             isa == Isa::Gfx90a
                 && (t.starts_with("v_mov_b64") || t.starts_with("v_lshl_add_u64") || t.starts_with("v_fmaak") || t.starts_with("v_fmamk"))
-                || isa == Isa::Gfx942 && t.starts_with("v_mac_f32")
+                || isa == Isa::Gfx942
+                    && (t.starts_with("v_mac_f32") || t.starts_with("v_mad_f32") || t.starts_with("v_madmk") || t.starts_with("v_madak"))
         };
         let chosen: Vec<(usize, String)> = cases.iter().enumerate().map(|(i, c)| (i, text(c))).filter(|(_, t)| !t.is_empty() && !lacks(t)).collect();
         let sources: Vec<Source> = chosen
@@ -1014,6 +1024,11 @@ fn every_instruction_has_a_case() {
         "s_set_inst_prefetch_distance",
         "s_icache_inv",
         "s_code_end",
+        // calls, private memory: tests/compiled.rs
+        "s_getpc_b64",
+        "s_setpc_b64",
+        "s_swappc_b64",
+        "s_getreg_b32",
     ];
     let mut missing = Vec::new();
     for (prefix, source) in [("v_", include_str!("../src/valu.rs")), ("s_", include_str!("../src/salu.rs"))] {
