@@ -104,6 +104,8 @@ const ROWS: &[Row] = &[
 struct Shell {
     root: PathBuf,
     target: PathBuf,
+    /// This program. Rows may build it anew: then what lies at its path is meant, not the file that runs.
+    program: PathBuf,
 }
 
 impl Shell {
@@ -128,7 +130,7 @@ impl Shell {
     }
 
     fn xtask(&self, args: &[&str]) -> Result<()> {
-        self.run(self.command(std::env::current_exe()?, args))
+        self.run(self.command(&self.program, args))
     }
 }
 
@@ -223,10 +225,10 @@ fn interp(s: &Shell, set: &str) -> Result<()> {
 fn interp_asan(s: &Shell) -> Result<()> {
     s.xtask(&["build", "--vendor", "hip", "--set", "ci"])?;
     let mut c = s.command(cargo(), &["test", "--quiet", "-p", "warpwave-hip-interp", "--target", &host_triple()?]);
-    // stable Rust has the sanitizer behind this switch; strings of the runtime are never freed
+    // stable Rust has the sanitizer behind this switch; its runtime is in the program, where the loaded library finds it; strings of HIP are never freed
     c.env("CARGO_TARGET_DIR", s.target.join("sanitize"))
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("RUSTFLAGS", "-Zsanitizer=address -Clink-arg=-rdynamic")
         .env("ASAN_OPTIONS", "detect_leaks=0");
     s.run(c)
 }
@@ -277,7 +279,7 @@ fn forget_packages(target: &Path) -> Result<()> {
 
 fn run_rows(rows: &[&Row]) -> Result<()> {
     let root = support::root()?;
-    let shell = Shell { target: root.join("target"), root };
+    let shell = Shell { target: root.join("target"), root, program: env::current_exe()? };
     let mut results: Vec<(&Row, Duration, Option<anyhow::Error>)> = Vec::new();
     for row in rows {
         println!("== {}: {}", row.name, row.what);

@@ -1,8 +1,10 @@
-//! The whole path: conformance suite, `warpwave-hip`, this library loaded in place of `libamdhip64`, code objects that ship.
+//! The whole path: conformance checks, `warpwave-hip`, this library loaded in place of `libamdhip64`, code objects that ship.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use warpwave_conformance::suite::{self, Set, Status};
+use warpwave_conformance::check::{Depth, check};
+use warpwave_conformance::exec::Runner;
+use warpwave_core::{Family, Problem, validate};
 use warpwave_hal::{Device, DeviceError, Images};
 
 /// The library, which cargo builds beside this test.
@@ -35,16 +37,25 @@ fn memory_runs_out() {
     assert!(d.allocate(3 << 30).is_ok());
 }
 
-/// Needs the kernels of `cargo xtask build --vendor hip --set ci`.
+/// Problems whose kernels are in the set of `cargo xtask build --vendor hip --set ci`: the whole suite is the row `interp` of CI.
 #[test]
-fn shipped_kernels_pass_the_suite() {
+fn shipped_kernels_are_right() {
+    let problems = [
+        "vector_add x=bf16[70001]+3 y=bf16[70001] out=bf16[70001]+1",
+        "softmax x=bf16[5,4096]:4097,1",
+        "matmul a=bf16[65,129] b=bf16[129,200]",
+        "rms_norm x=bf16[3,8192] w=bf16[8192]",
+    ];
     for d in devices() {
-        let mut options = suite::Options::new(Set::Quick);
-        options.ops = vec!["vector_add".into(), "softmax".into(), "matmul".into()];
-        options.skip_big = true;
-        let report = suite::suite(&*d, &options, &mut |_| {});
-        let failed: Vec<_> = report.checks.iter().filter(|c| c.status == Status::Failed).collect();
-        assert!(failed.is_empty(), "{}: {failed:#?}", d.name());
-        assert!(report.checks.iter().map(|c| c.runs).sum::<u64>() > 20, "{}: no kernel is built: cargo xtask build --vendor hip --set ci", d.name());
+        for text in problems {
+            let p = Problem::parse(text, &warpwave_kernels::signature).unwrap();
+            let op = warpwave_kernels::op(p.signature.op).unwrap();
+            let p = validate(op, op.infer(p).unwrap()).unwrap();
+            for family in [Family::Exact, Family::Normal, Family::Nonfinite] {
+                let done = check(Runner::new(&*d), op, &p, family, 7, Depth::ALL)
+                    .unwrap_or_else(|e| panic!("{}: {e} (kernels: cargo xtask build --vendor hip --set ci)", d.name()));
+                assert!(done.runs > 0, "{}: {text}", d.name());
+            }
+        }
     }
 }
