@@ -41,7 +41,7 @@ fn memory_runs_out() {
 #[test]
 fn shipped_kernels_are_right() {
     let problems = [
-        "vector_add x=bf16[70001]+3 y=bf16[70001] out=bf16[70001]+1",
+        "vector_add x=f32[70001]+3 y=f32[70001] out=f32[70001]+1",
         "softmax x=bf16[5,4096]:4097,1",
         "matmul a=bf16[65,129] b=bf16[129,200]",
         "rms_norm x=bf16[3,8192] w=bf16[8192]",
